@@ -1,4 +1,4 @@
-"""The import aliases of `dumpsim run`: ``import mindspore`` gives the front end's module, the very same object.
+"""The import aliases of `dumpsim run`: ``import mindspore`` returns the front end's own module object.
 
 Nothing happens at import of dumpsim; `install` puts one finder at the front of `sys.meta_path`, and `environment` makes
 child processes do the same.
@@ -17,9 +17,9 @@ from types import ModuleType
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.settings import VARIABLE, RunSettings
 
-__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed", "tell_of_no_dump"]
+__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed", "report_no_dump"]
 
-# package that scripts import -> package that answers
+# package that scripts import -> package that they get
 ALIASES = {
     "mindspore": "dumpsim.frontends.mindspore",
     "troubleshooter": "dumpsim.emulate.troubleshooter",
@@ -27,16 +27,16 @@ ALIASES = {
     "torch_npu": "dumpsim.frontends.torchair.torch_npu",
 }
 
-# numpy's BLAS must not choose its threads by the machine: sums would differ from run to run [design: bit-identical]
+# a fixed number of BLAS threads: sums would differ between machines otherwise [design: bit-identical]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class AliasImportError(DumpsimError, ModuleNotFoundError):
-    """The emulation has no such module, and the real MindSpore has none either."""
+    """Neither the emulation nor real MindSpore has the module."""
 
 
 class _AliasLoader(Loader):
-    """Hands out a module that another name already has."""
+    """Returns a module that is already loaded under another name."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -48,10 +48,10 @@ class _AliasLoader(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # the import system has just overwritten it; relative imports of the module need its own
+        # the import system has just overwritten `__spec__`; relative imports need the module's own
         module.__spec__ = self.own_spec
         if self.target == ALIASES["torch_npu"]:
-            module.install()  # again where a test before has taken the names away
+            module.install()  # again, if an earlier test removed the names
         if type(module) is ModuleType and self.target.startswith(ALIASES["mindspore"]):
             from dumpsim.frontends.mindspore._standin import ScriptModule
 
@@ -59,7 +59,7 @@ class _AliasLoader(Loader):
 
 
 def _stand_in(fullname: str) -> ModuleType:
-    """Return the module for one that the real package has and the emulation does not."""
+    """Return a stand-in for a module that the real package has and the emulation does not."""
     if fullname.partition(".")[0] != "mindspore":
         raise AliasImportError(f"the emulation has no module {fullname!r}", code="DS-EMU-001")
     from dumpsim.frontends.mindspore._standin import vendor_module
@@ -85,7 +85,7 @@ class AliasFinder(MetaPathFinder):
         name = f"{self.aliases[root]}.{rest}" if rest else self.aliases[root]
         try:
             found = find_spec(name)
-        except ModuleNotFoundError:  # below a module that is not a package here
+        except ModuleNotFoundError:  # its parent is not a package here
             found = None
         if found is None:
             found = _stand_in(fullname).__spec__
@@ -94,12 +94,12 @@ class AliasFinder(MetaPathFinder):
 
 
 def install(aliases: Mapping[str, str] = ALIASES) -> AliasFinder:
-    """Put the finder in front; a second call finds the first one's and changes nothing.
+    """Put the finder first on `sys.meta_path`; a second call changes nothing.
 
     Returns
     -------
     AliasFinder
-        The finder in place; `sys.meta_path.remove` takes it away.
+        The installed finder; `sys.meta_path.remove` removes it.
     """
     for finder in sys.meta_path:
         if isinstance(finder, AliasFinder) and finder.aliases == dict(aliases):
@@ -110,7 +110,7 @@ def install(aliases: Mapping[str, str] = ALIASES) -> AliasFinder:
 
 
 def environment(settings: RunSettings, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that runs a script on the emulated machine.
+    """Return the environment of a process that runs a script on the emulated machine.
 
     Examples
     --------
@@ -123,21 +123,21 @@ def environment(settings: RunSettings, base: Mapping[str, str] | None = None) ->
     package_root = str(Path(__file__).parents[2])
     paths = [site]
     if find_spec("dumpsim") is not None and package_root not in _site_directories():
-        paths.append(package_root)  # an in-place checkout must be found from any working directory
+        paths.append(package_root)  # so that a checkout is importable from any working directory
     result["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [result.get("PYTHONPATH")])])
     result[VARIABLE] = settings.to_text()
-    commands = str(Path(__file__).parent / "bin")  # msrun of shell lines
+    commands = str(Path(__file__).parent / "bin")  # msrun for shell scripts
     searched = result.get("PATH", os.defpath).split(os.pathsep)
     result["PATH"] = os.pathsep.join([commands, *(entry for entry in searched if entry != commands)])
     result["DUMPSIM_PYTHON"] = sys.executable
     for name in _ONE_THREAD:
         result.setdefault(name, "1")
-    result.setdefault("PYTHONHASHSEED", "0")  # a script that walks a set of strings must walk it the same way again
+    result.setdefault("PYTHONHASHSEED", "0")  # the order of sets of strings must be the same in every run
     return result
 
 
 def seed(settings: RunSettings) -> None:
-    """Seed Python's and numpy's global generators: what a script does not seed itself is the same in every run."""
+    """Seed Python's and numpy's global generators, so that scripts without a seed repeat."""
     import random
 
     import numpy as np
@@ -146,10 +146,10 @@ def seed(settings: RunSettings) -> None:
     np.random.seed(settings.seed)
 
 
-def tell_of_no_dump() -> None:
-    """At the end of a process: say so if nobody read the dump config, as in PYNATIVE without `jit` and gradients."""
+def report_no_dump() -> None:
+    """Report at the end of a process that no graph was compiled, so that the dump config was not read."""
     if "dumpsim.frontends.mindspore" not in sys.modules:
-        return  # a process that has nothing to do with it, such as a worker of a data set
+        return  # an unrelated process, such as a worker of a data set
     dumping = sys.modules.get("dumpsim.frontends.mindspore._dumping")
     if dumping is None or not dumping.asked():
         text = "nothing was dumped: no graph was compiled (PYNATIVE dumps what jit compiles, and backward graphs)"

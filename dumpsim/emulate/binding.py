@@ -10,14 +10,14 @@ from dumpsim.core.errors import BadInputError
 
 __all__ = ["SCHEDULER", "Binding", "parse_binding"]
 
-SCHEDULER = -1  # its place among the workers of the machine
+SCHEDULER = -1  # its index among the workers of the machine
 
 _NODES = Path("/sys/devices/system/node")
 _LIST = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 
 
 class Binding:
-    """CPUs by place: those of the workers of this machine, and of the scheduler.
+    """CPUs of the workers of this machine, by index, and of the scheduler.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Binding:
         self._places = dict(places or {})
 
     def cpus(self, place: int) -> tuple[int, ...]:
-        """Those of a place, none where it is not bound."""
+        """Return the CPUs of a process, None if it is not bound."""
         return tuple(self._places.get(place, ()))
 
 
@@ -48,7 +48,7 @@ def parse_binding(text: str, option: str, workers: int) -> tuple[Binding, str]:
     -------
     Binding
     str
-        Why nothing is bound although it was asked for; else empty.
+        Why nothing is bound although binding was requested; else empty.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _document(text: str, option: str, units: Mapping[int, Sequence[int]]) -> dic
     for name, lists in document.items():
         match = re.fullmatch(r"device(\d+)|scheduler", name)
         if match is None:
-            raise _bad(option, f"{name!r} is nothing that can be bound", ("deviceN", "scheduler"))
+            raise _bad(option, f"{name!r} cannot be bound", ("deviceN", "scheduler"))
         texts = [str(one).replace(" ", "") for one in lists] if isinstance(lists, list) else [""]
         if not all(map(_LIST.fullmatch, texts)):
             raise _bad(option, f"{name}: {lists!r} is not a list of numbers", ('["0-3", "5,7"]',))
@@ -104,7 +104,7 @@ def _all(units: Mapping[int, Sequence[int]], numbers: Sequence[int]) -> list[int
 
 
 def _numbers(text: str) -> list[int]:
-    """``0-2,5`` as numbers."""
+    """Parse ``0-2,5`` to numbers."""
     found: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -117,7 +117,7 @@ def _cores() -> dict[int, tuple[int, ...]]:
 
 
 def _nodes() -> dict[int, tuple[int, ...]]:
-    """CPUs by NUMA node."""
+    """Return the CPUs of each NUMA node."""
     mine = os.sched_getaffinity(0)
     found = {}
     for file in sorted(_NODES.glob("node*/cpulist")):

@@ -1,4 +1,4 @@
-"""How a process of `dumpsim run` shows an error: with the frames of the script, without those of the emulation."""
+"""Tracebacks under `dumpsim run`: the frames of the script, without those of the emulation."""
 
 import os
 import sys
@@ -17,8 +17,8 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 def text_of(error: BaseException) -> str:
     """Return the traceback of an error as a user needs it.
 
-    Of an error that dumpsim raises on purpose, the frames after the last one of the script are left out, and an error
-    that stands for one of MindSpore's has the name of that: ``ValueError``. Other errors are shown as Python does.
+    For an error that dumpsim raises on purpose, the frames below the last one of the script are left out, and an error
+    that stands for one of MindSpore's gets its name, such as ``ValueError``. Other errors are shown as Python does.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def text_of(error: BaseException) -> str:
 
 
 def install() -> None:
-    """Show errors that nobody catches by `text_of`, unless ``DUMPSIM_TRACEBACK=full`` asks for all frames."""
+    """Show uncaught errors with `text_of`, unless ``DUMPSIM_TRACEBACK=full`` asks for all frames."""
     if os.environ.get(FULL) != "full" and sys.excepthook is sys.__excepthook__:
         sys.excepthook = _hook
 

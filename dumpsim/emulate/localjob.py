@@ -1,4 +1,4 @@
-"""``dumpsim run --ranks N``: an unmodified script on N ranks that share this process.
+"""``dumpsim run --ranks N``: run an unmodified script on N ranks that share this process.
 
 Run as ``python -m dumpsim.emulate.localjob N SCRIPT [ARGS]...`` in the environment of `dumpsim run`.
 """
@@ -35,7 +35,7 @@ _INSTEAD = "dumpsim msrun gives each rank a process of its own"
 
 
 class _RankExit(Exception):
-    """A rank has ended with an exit code that is not 0."""
+    """A rank ended with an exit code other than 0."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"exit code {code}")
@@ -56,14 +56,14 @@ class LocalJob:
         self.command = list(command)
         self.ranks = ranks
         self.endings = dict.fromkeys(range(ranks), "did not start")
-        self.errors: dict[int, BaseException] = {}  # what ranks have raised
-        self._code: CodeType | None = None  # the script's, the same for all ranks
+        self.errors: dict[int, BaseException] = {}  # by rank
+        self._code: CodeType | None = None  # of the script, shared by all ranks
         self._world: World | None = None
 
     def run(self) -> int:
-        """Run the script; the exit code is that of the first rank that fails.
+        """Run the script and return the exit code of the first rank that fails.
 
-        The end reports the job: its dumps, and how its ranks ended where not all of them ended well.
+        At the end, report the dumps of the job, and how its ranks ended if not all succeeded.
         """
         code = 0
         try:
@@ -81,11 +81,11 @@ class LocalJob:
         """The program of a rank."""
         context = current()
         self._world = context.world
-        context.world.get(JobAccounts).reported = True  # below, with how the ranks ended
+        context.world.get(JobAccounts).reported = True  # it is reported below, with the ends of the ranks
         if self.ranks > 1:
             output = PrefixedOutput(sys.stdout, f"[{context.rank}] ")
             context.at_close(output.finish)
-            sys.stdout = output  # all that print needs
+            sys.stdout = output  # print needs nothing else
         self.endings[context.rank] = "stopped"
         try:
             self._script(context.give)
@@ -124,13 +124,13 @@ class LocalJob:
         exec(code, vars(main))
 
     def _module(self, main: ModuleType) -> CodeType:
-        """The code of the module of ``-m``, whose names `main` gets."""
+        """Return the code of the module of ``-m``; `main` gets its names."""
         name = self.command[1]
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
         if spec is None or spec.loader is None or spec.origin is None:
-            raise BadInputError(f"there is no module {name!r}", where="-m", code="DS-RUN-001")
+            raise BadInputError(f"the module {name!r} does not exist", where="-m", code="DS-RUN-001")
         code: CodeType | None = getattr(spec.loader, "get_code", lambda _: None)(spec.name)
         if code is None:
             raise BadInputError(f"the module {name!r} has no code to run", where="-m", code="DS-RUN-001")
@@ -140,7 +140,7 @@ class LocalJob:
         return code
 
     def _show(self, error: BaseException) -> None:
-        """Show what the launch raised, and a line for each other rank that has raised something."""
+        """Print the error of the launch, and a line for each other rank that raised one."""
         _show(error)
         for rank, other in sorted(self.errors.items()):
             if other is not error:
@@ -157,7 +157,7 @@ class LocalJob:
 
 
 class _Guard:
-    """While ranks share the process: what would break that is refused by name, or becomes the rank's own."""
+    """While ranks share the process, refuse calls that would break that, or make their effect the rank's own."""
 
     def __init__(self) -> None:
         self._inside = True
@@ -169,7 +169,7 @@ class _Guard:
         start = threading.Thread.start
         self._replace(threading.Thread, "start", lambda thread: _start_thread(start, thread))
         self._replace(multiprocessing.process.BaseProcess, "start", _refuse_process)
-        sys.addaudithook(self._audit)  # for good
+        sys.addaudithook(self._audit)  # cannot be removed
 
     def __exit__(self, *error: object) -> None:
         self._inside = False
@@ -200,7 +200,7 @@ class _Guard:
 
 
 def _of_script(frame: Any) -> bool:
-    """Whether a rank's own module is running."""
+    """Return whether a rank's own module is running."""
     finder = next((one for one in sys.meta_path if isinstance(one, RankModules)), None)
     return finder is not None and finder.has(frame.f_globals.get("__name__"))
 
@@ -219,7 +219,7 @@ def _refuse_process(process: multiprocessing.process.BaseProcess) -> None:
 
 
 def _exit_code(code: object) -> int:
-    """The exit code of a SystemExit, whose text is shown as Python does."""
+    """Return the exit code of a SystemExit, and print its text as Python does."""
     if code is None:
         return 0
     if isinstance(code, int):
@@ -229,7 +229,7 @@ def _exit_code(code: object) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """A traceback as of the script alone."""
+    """Print a traceback that starts at the script."""
     own = str(Path(__file__).parents[1] / "world"), __file__
     found: TracebackType | None = error.__traceback__
     while found is not None and found.tb_frame.f_code.co_filename.startswith(own):

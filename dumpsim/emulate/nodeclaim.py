@@ -1,4 +1,4 @@
-"""The place of a launcher among several of one job, on one machine."""
+"""The node number of a launcher, if several launchers on one machine start one job."""
 
 import fcntl
 import os
@@ -14,31 +14,31 @@ from dumpsim.core.regular import read_text
 
 __all__ = ["NodeClaim"]
 
-_LOOK_S = 0.05  # between two looks for the launcher of the scheduler
+_LOOK_S = 0.05  # seconds between two checks for the launcher of the scheduler
 
 
 class NodeClaim:
-    """Claims the number of a node, for as long as this object or a process that was forked from its own lives.
+    """Claims a node number for the lifetime of this object and of processes forked from its own.
 
     Parameters
     ----------
     job : str
         Name of the job: address and port of its scheduler.
     node : int
-        The number to claim; -1 takes the lowest free one.
+        The number to claim; -1: the lowest free one.
     nodes : int
-        How many there are.
+        Number of nodes.
 
     Attributes
     ----------
     node : int
     token : str
-        The same for all launchers of the job.
+        Secret that all launchers of the job share.
 
     Raises
     ------
     BadInputError
-        Where the number is taken, or all of them are.
+        If the number is taken, or all of them are.
     """
 
     def __init__(self, job: str, node: int, nodes: int) -> None:
@@ -46,7 +46,7 @@ class NodeClaim:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         found = os.lstat(self._directory)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise BadInputError("belongs to somebody else", where=self._directory, code="DS-RUN-011")
+            raise BadInputError("belongs to another user", where=self._directory, code="DS-RUN-011")
         taken = False
         for number in range(nodes) if node == -1 else (node,):
             descriptor = os.open(f"{self._directory}/node-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -64,23 +64,23 @@ class NodeClaim:
             what = f"all {nodes} nodes of the job are taken" if node == -1 else f"node {node} of the job is taken"
             raise BadInputError(what, where="--node_rank", code="DS-RUN-011")
         self.token = self._shared_token()
-        self._first = f"{self._directory}/scheduler"  # the number of the process that has claimed node 0
+        self._first = f"{self._directory}/scheduler"  # has the id of the process that claimed node 0
         if self.node == 0:
             self._write(self._first, str(os.getpid()), replace=True)
 
     def report(self, rank: int, ending: str) -> None:
-        """Let the launcher of the scheduler know how a worker has ended."""
+        """Report to the launcher of the scheduler how a worker ended."""
         os.write(self._descriptor, f"{rank} {ending}\n".encode())
 
     def wait_for_scheduler(self, limit_s: float) -> bool:
-        """Wait until the launcher of the scheduler has come, and report anew; whether it has come.
+        """Wait for the launcher of the scheduler, and report again; return whether it came.
 
-        It reads what was reported since it came, since older reports may be those of another job.
+        It ignores reports from before its start, which may belong to another job.
 
         Parameters
         ----------
         limit_s : float
-            How long to wait at most; a negative number: without a limit.
+            Longest time to wait; negative: no limit.
         """
         since = time.monotonic()
         while not self._first_has_come():
@@ -91,7 +91,7 @@ class NodeClaim:
         return True
 
     def _first_has_come(self) -> bool:
-        """Whether the launcher of node 0 is there, or was there after this one had come."""
+        """Return whether the launcher of node 0 has started, even if it has ended since."""
         try:
             since_ns = os.stat(self._first).st_mtime_ns
             number = read_text(self._first, 64)
@@ -100,7 +100,7 @@ class NodeClaim:
         return since_ns >= self._since_ns or (number.isdigit() and os.path.exists(f"/proc/{number}"))
 
     def reports(self) -> Mapping[int, str]:
-        """How workers of the other launchers have ended, since this one has come."""
+        """Return how workers of the other launchers ended since this one started."""
         found = {}
         for entry in os.scandir(self._directory):
             if entry.name.startswith("node-") and entry.stat().st_mtime_ns > self._since_ns:
@@ -111,14 +111,14 @@ class NodeClaim:
         return found
 
     def _shared_token(self) -> str:
-        """The token of the directory, made by the first who comes."""
+        """Return the token in the directory; the first launcher creates it."""
         place = f"{self._directory}/token"
         self._write(place, secrets.token_hex(16), replace=False)
         return read_text(place, 64)
 
     @staticmethod
     def _write(place: str, text: str, *, replace: bool) -> None:
-        """Write a file that appears when it is whole; `replace`: also where there is one."""
+        """Write a file atomically; `replace` allows an existing one."""
         part = f"{place}-{os.getpid()}"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

@@ -1,10 +1,10 @@
-"""What can be known to be wrong with settings before a script or a test starts."""
+"""Checks of settings before a script or a test starts."""
 
 from dumpsim.core.settings import RunSettings
 
 __all__ = ["TARGETS", "check_settings"]
 
-# a device as people type it -> MindSpore's device_target
+# device on the command line -> device_target of MindSpore
 TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
@@ -14,7 +14,7 @@ def check_settings(settings: RunSettings) -> None:
     Raises
     ------
     BadInputError, FaultPlanError, UnsupportedError
-        For the first that is wrong.
+        For the first invalid one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The processes of a job, from their start to their end: what `dumpsim msrun` has planned. [spec parallel 5]"""
+"""Starts the processes that `dumpsim msrun` planned, and waits for them. [spec parallel 5]"""
 
 import ctypes
 import json
@@ -26,20 +26,20 @@ from dumpsim.emulate.scheduler import LAUNCHER
 
 __all__ = ["SUMMARY", "Job"]
 
-SUMMARY = "dumpsim-job.json"  # in the directory of the logs
+SUMMARY = "dumpsim-job.json"  # its name, in the directory of the logs
 
-_GRACE_S = 2.0  # for workers to tell why they fail, after another one has failed
-_PATIENCE_S = 10.0  # for the scheduler, after all of its workers have ended
-_LOOK_S = 0.1  # between two looks at the logs
-_ERRORS = ".err"  # after the name of a log: what a worker writes to stderr, where that is kept apart
-_AROUND = 5  # lines around an error of the scheduler's log
+_GRACE_S = 2.0  # seconds for workers to log their errors after another one has failed
+_PATIENCE_S = 10.0  # seconds for the scheduler to end after its workers
+_LOOK_S = 0.1  # seconds between two reads of the logs
+_ERRORS = ".err"  # suffix of a log: stderr of a worker, if it has a file of its own
+_AROUND = 5  # lines to print around an error in the scheduler's log
 _ERROR = re.compile("ERROR|CRITICAL|Traceback|Error")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class _Interrupted(BaseException):
-    """A signal ends the launcher."""
+    """A signal stopped the launcher."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -48,7 +48,7 @@ class _Interrupted(BaseException):
 
 @dataclass(slots=True, eq=False)
 class _Tail:
-    """A file that grows, of which whole lines are shown."""
+    """Prints the new whole lines of a growing file."""
 
     file: IO[bytes]
     output: IO[str]
@@ -58,10 +58,10 @@ class _Tail:
     @classmethod
     def of(cls, path: str, output: IO[str], head: bytes) -> "_Tail":
         """Follow a file from its start."""
-        return cls(open(path, "rb"), output, head)  # closed after its last line
+        return cls(open(path, "rb"), output, head)  # `show` closes it at the end
 
     def show(self, *, last: bool = False) -> None:
-        """Show what is new; at the end the unfinished line too."""
+        """Print new lines; at the end an unfinished line, too."""
         if self.file.closed:
             return
         *lines, self.unfinished = (self.unfinished + self.file.read()).split(b"\n")
@@ -81,17 +81,17 @@ class _Child:
     process: "subprocess.Popen[bytes]"
     log: str
     shown: list[_Tail] = field(default_factory=list)
-    killed: str = ""  # why the launcher has killed it
+    killed: str = ""  # why the launcher killed it
 
     @property
     def code(self) -> int:
-        """Its exit code as a shell has it."""
+        """Its exit code, as a shell reports it."""
         found = self.process.returncode or 0
         return found if found >= 0 else 128 - found
 
     @property
     def ending(self) -> str:
-        """How it has ended, empty while it runs."""
+        """How it ended; empty while it runs."""
         code = self.process.poll()
         if code is None:
             return ""
@@ -107,25 +107,25 @@ class Job:
     ----------
     plan : LaunchPlan
     environment : mapping of str to str
-        What all processes have, as of `dumpsim.emulate.environment`.
+        Variables of all processes, see `dumpsim.emulate.environment`.
     quiet : bool
         No summary on stderr.
     plain : bool
-        For `dumpsim run`: msrun's own lines and `SUMMARY` are left out, what workers write to stderr stays
-        there, and lines of workers get their ranks in front.
+        For `dumpsim run`: leave out msrun's own lines and `SUMMARY`, keep stderr of workers apart, and begin lines
+        of workers with their ranks.
     """
 
     def __init__(
         self, plan: LaunchPlan, environment: Mapping[str, str], *, quiet: bool = False, plain: bool = False
     ) -> None:
         self.plan = plan
-        self.code = 0  # of the worker that failed first
+        self.code = 0  # exit code of the worker that failed first
         self._plain = plain
         self._environment = dict(environment)
         self._quiet = quiet
         self._scheduler: _Child | None = None
         self._workers: list[_Child] = []
-        self._told: set[int] = set()  # ranks whose end the scheduler knows
+        self._reported: set[int] = set()  # ranks whose end was reported to the scheduler
         self._accounts = ""
 
     def run(self) -> int:
@@ -134,7 +134,7 @@ class Job:
         Returns
         -------
         int
-            The exit code: 0, or 1 where a process has failed.
+            The exit code: 0, or 1 if a process failed.
         """
         for text in self.plan.warnings:
             self._say(text)
@@ -142,11 +142,11 @@ class Job:
             os.makedirs(self.plan.options.log_dir, exist_ok=True)
         if self.plan.options.join:
             return self._run_here()
-        return self._run_behind()
+        return self._run_in_background()
 
-    # ---------------------------------------------------------------- two ways
+    # ---------------------------------------------------------------- run
     def _run_here(self) -> int:
-        """Start all, wait for all, and show the logs."""
+        """Start the processes, wait for them, and show the logs."""
         before = {
             number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         }
@@ -176,8 +176,8 @@ class Job:
             self._say(f"Distributed job exited with exception. Please check logs in directory: {where}.")
         return int(failed)
 
-    def _run_behind(self) -> int:
-        """Leave the job to a process of its own, which waits for it and writes how it ended."""
+    def _run_in_background(self) -> int:
+        """Start a process that waits for the job in the background and writes how it ended."""
         started, start = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -246,7 +246,7 @@ class Job:
         launcher = os.getpid()
 
         def prepare() -> None:
-            if rank != SCHEDULER:  # which sees the launcher's end itself, and tidies up
+            if rank != SCHEDULER:  # the scheduler notices the end of the launcher itself, and cleans up
                 _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the child ends with the launcher
             if os.getppid() != launcher:
                 os._exit(1)
@@ -268,9 +268,9 @@ class Job:
 
     # -------------------------------------------------------------------- wait
     def _wait(self, *, stop: bool) -> bool:
-        """Wait for all processes; whether one has failed.
+        """Wait for all processes; return whether one failed.
 
-        Where `stop` is true, the first failure ends the others, after a while in which they may say what they miss.
+        With `stop`, the first failure ends the others, after a grace period in which they may log what they miss.
         """
         failed_at = 0.0
         running = list(self._workers)
@@ -279,7 +279,7 @@ class Job:
             for child in list(running):
                 if child.ending:
                     running.remove(child)
-                    self._tell_scheduler(child.rank, child.ending)
+                    self._notify_scheduler(child.rank, child.ending)
                     if child.process.returncode and not child.killed:
                         failed_at = failed_at or time.monotonic()
                         self.code = self.code or child.code
@@ -288,7 +288,7 @@ class Job:
                             f"rank {child.rank}, {child.ending}."
                         )
             if self._scheduler is not None and self._scheduler.process.poll():
-                failed_at = failed_at or time.monotonic()  # the job has never been complete
+                failed_at = failed_at or time.monotonic()  # not all workers have registered
             if stop and failed_at and running and time.monotonic() - failed_at > _GRACE_S:
                 self._say("There's worker exits with exception, kill all other workers.")
                 lost = self._scheduler is not None and self._scheduler.process.returncode
@@ -296,26 +296,26 @@ class Job:
         return self._end_scheduler() or failed_at > 0
 
     def _look(self, running: Sequence[_Child]) -> None:
-        """Show what is new in the logs, and wait a little for the end of a process."""
+        """Print new lines of the logs, and wait a little for the end of a process."""
         for child in self._workers:
             for tail in child.shown:
                 tail.show()
         polled = select.poll()
         descriptors = []
         for child in running:
-            with suppress(OSError):  # it has ended just now
+            with suppress(OSError):  # it has just ended
                 descriptors.append(os.pidfd_open(child.process.pid))
                 polled.register(descriptors[-1], select.POLLIN)
         polled.poll(_LOOK_S * 1000)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _tell_scheduler(self, rank: int, ending: str) -> None:
-        """Let the scheduler know that a worker has ended, and how."""
-        if rank in self._told:
+    def _notify_scheduler(self, rank: int, ending: str) -> None:
+        """Report to the scheduler that a worker ended, and how."""
+        if rank in self._reported:
             return
-        self._told.add(rank)
-        with suppress(OSError):  # it has ended itself
+        self._reported.add(rank)
+        with suppress(OSError):  # the scheduler has ended
             if self._scheduler is not None and self._scheduler.process.stdin is not None:
                 self._scheduler.process.stdin.write(f"{rank} {ending}\n".encode())
                 self._scheduler.process.stdin.flush()
@@ -323,7 +323,7 @@ class Job:
                 self.plan.claim.report(rank, ending)
 
     def _end_scheduler(self) -> bool:
-        """Wait for the scheduler, whose workers may belong to other launchers too; whether it has failed."""
+        """Wait for the scheduler, which may serve other launchers too; return whether it failed."""
         if self._scheduler is None:
             if self.plan.claim is not None:
                 self.plan.claim.wait_for_scheduler(self.plan.options.cluster_time_out)
@@ -335,7 +335,7 @@ class Job:
                 process.wait(_LOOK_S)
             if claim is not None:
                 for rank, ending in claim.reports().items():
-                    self._tell_scheduler(rank, ending)
+                    self._notify_scheduler(rank, ending)
             elif time.monotonic() > patience:
                 self._kill("its workers have ended", [self._scheduler])
                 return False
@@ -344,7 +344,7 @@ class Job:
         return process.returncode != 0
 
     def _kill(self, why: str, children: Sequence[_Child] | None = None) -> None:
-        """Kill processes with all that they have started, by default all that run."""
+        """Kill processes and their children; by default all that run."""
         all_of_them = [*self._workers, *([self._scheduler] if self._scheduler else [])]
         for child in all_of_them if children is None else children:
             if child.process.poll() is None:
@@ -355,7 +355,7 @@ class Job:
 
     # --------------------------------------------------------------------- end
     def _finish(self) -> None:
-        """Tell how the job went: on stderr, and for programs in a file beside the logs."""
+        """Report how the job ended: on stderr, and for programs in a file beside the logs."""
         for child in self._workers:
             for tail in child.shown:
                 tail.show(last=True)

@@ -1,4 +1,4 @@
-"""``dumpsim run --transport process``: each rank of a script in a process of its own."""
+"""``dumpsim run --transport process``: run each rank of a script in a process of its own."""
 
 import secrets
 import tempfile
@@ -20,7 +20,7 @@ def run_processes(command: Sequence[str], ranks: int, environment: Mapping[str, 
         A script and its arguments, or ``-m``, a module and its arguments.
     ranks : int
     environment : mapping of str to str
-        As of `dumpsim.emulate.environment`.
+        See `dumpsim.emulate.environment`.
     quiet : bool
         No summary on stderr.
 

@@ -1,4 +1,4 @@
-"""Modules of a script that each rank of one process has for itself, and what else a script takes for its own."""
+"""The modules, ``sys.argv`` and ``sys.path`` that each rank of one process has of its own."""
 
 import os
 import site
@@ -15,18 +15,18 @@ __all__ = ["RankModules"]
 
 
 class RankModules(MetaPathFinder):
-    """The modules of a rank that are not shared: its ``__main__``, and all that lie in directories of the user.
+    """The modules that a rank does not share: its ``__main__``, and all in directories of the user.
 
-    Shared are the standard library, installed packages, dumpsim, and whatever was there before the ranks started. While
-    its rank runs, this stands among the finders and notes what the rank imports; when another rank goes on, it takes
-    these modules out of `sys.modules`, with the rank's ``sys.argv`` and ``sys.path``.
+    The standard library, installed packages, dumpsim, and modules loaded before the ranks started are shared. While
+    its rank runs, this object is one of the import finders and records what the rank imports; when another rank
+    resumes, it removes these modules from `sys.modules` and saves the rank's ``sys.argv`` and ``sys.path``.
 
     Parameters
     ----------
     main : module
         The rank's ``__main__``.
     argv, path : sequence of str
-        What `sys` has at the start of the rank.
+        Their values at the start of the rank.
     """
 
     def __init__(self, main: ModuleType, *, argv: Sequence[str], path: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class RankModules(MetaPathFinder):
         self._outside_lists: tuple[list[str], list[str]] = ([], [])
 
     def install(self) -> None:
-        """The rank goes on."""
+        """Install the rank's modules: it resumes."""
         for name, module in self._own.items():
             if name in sys.modules:
                 self._outside[name] = sys.modules.pop(name)
@@ -48,8 +48,8 @@ class RankModules(MetaPathFinder):
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Another rank goes on."""
-        with suppress(ValueError):  # the script has put other finders there
+        """Remove the rank's modules: another rank resumes."""
+        with suppress(ValueError):  # the script has changed the finders
             sys.meta_path.remove(self)
         self._argv, self._path = sys.argv, sys.path
         sys.argv, sys.path = self._outside_lists
@@ -59,13 +59,13 @@ class RankModules(MetaPathFinder):
         self._outside = {}
 
     def has(self, name: object) -> bool:
-        """Whether a module is the rank's own."""
+        """Return whether a module is the rank's own."""
         return name in self._own
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Ask the other finders, and note what is the rank's own."""
+        """Ask the other finders, and record modules that are the rank's own."""
         for finder in sys.meta_path:
             if finder is self:
                 continue
@@ -78,7 +78,7 @@ class RankModules(MetaPathFinder):
 
 
 def _of_user(spec: ModuleSpec) -> bool:
-    """Whether a module lies in a directory of the user, not in one of installed packages."""
+    """Return whether a module lies in a directory of the user, not among installed packages."""
     if spec.has_location and spec.origin:
         places = [spec.origin]
     else:
@@ -91,7 +91,7 @@ def _installed(place: Path) -> bool:
         return True
     found = {os.path.abspath(entry) for entry in sys.path}
     holders = [parent for parent in place.parents if str(parent) in found]
-    return any(next(holder.glob("*.dist-info"), None) is not None for holder in holders)  # by pip install --target
+    return any(next(holder.glob("*.dist-info"), None) is not None for holder in holders)  # of pip install --target
 
 
 def _roots() -> list[str]:

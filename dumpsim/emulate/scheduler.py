@@ -18,8 +18,8 @@ from dumpsim.world.hub import ADDRESS, TOKEN, Hub
 
 __all__ = ["LAUNCHER", "main"]
 
-LAUNCHER = "DUMPSIM_JOB_LAUNCHER"  # JSON: the number of its process, and its temporary directories
-_END_S = 10.0  # that a launcher may take to end after its last word
+LAUNCHER = "DUMPSIM_JOB_LAUNCHER"  # JSON: the launcher's process id and its temporary directories
+_END_S = 10.0  # seconds for a launcher to end after its last report
 
 
 def main() -> None:
@@ -36,11 +36,11 @@ def main() -> None:
         hub.serve()
     print("The job is over.", flush=True)
     if any("has not come" in ending.text for ending in hub.endings.values()):
-        raise SystemExit(1)  # who comes later finds nobody
+        raise SystemExit(1)  # later ranks cannot connect
 
 
 def _listen(hub: Hub) -> None:
-    """Hear of workers from the launcher; its end is that of the job."""
+    """Read the launcher's reports on workers; its end is the end of the job."""
     for line in sys.stdin:
         rank, _, how = line.rstrip("\n").partition(" ")
         hub.lost(int(rank), how)
@@ -51,12 +51,12 @@ def _listen(hub: Hub) -> None:
     if os.getppid() != launcher:
         for directory in directories:
             shutil.rmtree(directory, ignore_errors=True)
-        os._exit(1)  # what other launchers have started ends by itself
+        os._exit(1)  # processes of other launchers end by themselves
     hub.close()
 
 
 def _report(rank: int, ending: Ending) -> None:
-    """Log the end of a rank; a script that asks nothing of the job ends without a word to the hub."""
+    """Log the end of a rank; a script that never connects ends without a report to the hub."""
     if ending.kind == "left" or ending.text == "exit code 0":
         print(f"rank {rank} has ended", flush=True)
     else:
