@@ -17,7 +17,7 @@ from types import ModuleType
 from dumpsim.core.errors import DumpsimError
 from dumpsim.core.settings import VARIABLE, RunSettings
 
-__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "seed", "report_no_dump"]
+__all__ = ["ALIASES", "AliasFinder", "AliasImportError", "environment", "install", "report_no_dump", "seed"]
 
 # package that scripts import -> package that they get
 ALIASES = {

@@ -1,4 +1,4 @@
-"""Help for tests of numerics: a pytest plugin with an emulated device, a dump directory and faults for each test."""
+"""A pytest plugin: an emulated device, a dump directory and fault plans for each test."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,17 +10,17 @@ __all__ = ["inject"]
 
 
 def inject(*faults: "Mapping[str, Any]") -> "Injector":
-    """Let faults happen on the current emulated device from now on, instead of those planned before.
+    """Activate a fault plan on the current emulated device; it replaces the plan before.
 
     Parameters
     ----------
     *faults : mapping
-        Objects of a fault plan, as ``dumpsim check --schema faults`` describes them; none puts an end to faults.
+        Objects of a fault plan, as ``dumpsim check --schema faults`` describes them; without any, faults end.
 
     Returns
     -------
     Injector
-        Tells by `unused()` which of them have not struck.
+        Its `unused()` returns the faults that have not struck.
 
     Raises
     ------

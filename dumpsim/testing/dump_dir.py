@@ -1,4 +1,4 @@
-"""A dump root of one test, and the config that points to it."""
+"""The dump root of a test, and the config that points to it."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class DumpDir(os.PathLike[str]):
     Parameters
     ----------
     path : Path
-        The dump root, made on the first write.
+        The dump root; it is created with the first file.
     set_variable : callable
         ``set_variable(name, value)`` sets an environment variable for the test.
     release : str
@@ -52,7 +52,7 @@ class DumpDir(os.PathLike[str]):
     []
     >>> dump.configure(saved_dat="full")
     Traceback (most recent call last):
-    dumpsim.core.errors.DumpConfigError: dump_dir.configure(saved_dat=...): no such field of a dump config (did you \
+    dumpsim.core.errors.DumpConfigError: dump_dir.configure(saved_dat=...): unknown field of a dump config (did you \
 mean 'saved_data'?) [DS-TST-002]
     >>> folder.cleanup()
     """
@@ -84,13 +84,13 @@ mean 'saved_data'?) [DS-TST-002]
         return f"<DumpDir {self.path}: {len(found)} files, {config}{'; ' if reason else ''}{reason}>"
 
     def why_empty(self) -> str:
-        """Return why there are no tensors, as far as that is known; "" for a dump that has some."""
+        """Return why there are no tensors, if that is known; "" for a dump with tensors."""
         if self._config is not None:
             return self._why_nothing()
         return "" if self.files() else "nothing was dumped: the test did not call dump_dir.configure()"
 
     def configure(self, *, e2e: Mapping[str, Any] | None = None, check: bool = True, **common: Any) -> Path:
-        """Write a dump config and let MINDSPORE_DUMP_CONFIG point to it.
+        """Write a dump config and set MINDSPORE_DUMP_CONFIG to its path.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ mean 'saved_data'?) [DS-TST-002]
         Raises
         ------
         DumpConfigError
-            Naming the argument and what was probably meant.
+            For a wrong field or value; the message names the argument and the nearest allowed one.
         """
         __tracebackhide__ = True
         content = {
@@ -128,7 +128,7 @@ mean 'saved_data'?) [DS-TST-002]
         return path
 
     def files(self, pattern: str = "*") -> list[str]:
-        """Paths of the files below the root that match, relative to it, sorted."""
+        """Return the matching files below the root, as sorted paths relative to it."""
         found = (path for path in self.path.rglob(pattern) if path.is_file() and not is_ours(path.name))
         return sorted(path.relative_to(self.path).as_posix() for path in found)
 
@@ -146,7 +146,7 @@ def _check(content: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], r
         for name in values:
             if name not in known:
                 raise DumpConfigError(
-                    "no such field of a dump config",
+                    "unknown field of a dump config",
                     where=f"dump_dir.configure({prefix[section]}{name}=...)",
                     nearest=nearest(name, known),
                     code="DS-TST-002",

@@ -1,4 +1,4 @@
-"""The fixture ``faults``: fault plans that a test activates on its device."""
+"""The fixture ``faults``: activates fault plans on the device of a test."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ __all__ = ["Faults"]
 
 
 class Faults:
-    """Activates fault plans on a session; calling it again replaces the plan.
+    """Activates fault plans on a session; each call replaces the plan.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Faults:
         self.strict: list[Injector] = []
 
     def __call__(self, *wanted: "Mapping[str, Any]", strict: bool = True) -> "Injector":
-        """Follow these faults from now on, instead of those before.
+        """Activate these faults in place of those before.
 
         Raises
         ------
@@ -60,4 +60,4 @@ class Faults:
         if not self._planned or self._active is None:
             return "Faults(none active)"
         waiting = self._active.unused_text()
-        return f"Faults({'; '.join(waiting) or f'{self._planned} active, none waits'})"
+        return f"Faults({'; '.join(waiting) or f'{self._planned} active, none pending'})"

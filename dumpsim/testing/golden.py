@@ -1,4 +1,4 @@
-"""The fixture ``golden``: a dump compared with the tree that an earlier run of the test left."""
+"""The fixture ``golden``: compares a dump with the tree that an earlier run of the test wrote."""
 
 import errno
 import hashlib
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Golden", "place"]
 
-_SHOWN = 20  # differences that a failure shows; the whole list is in a file
-_LINES = 40  # of one unified diff
-_LONGEST = 100  # characters of a directory's name
+_SHOWN = 20  # differences to show
+_LINES = 40  # lines to show of a unified diff
+_LONGEST = 100  # longest name of a directory
 _COUNTER = itertools.count()
 
 
@@ -38,7 +38,7 @@ class Golden:
     update : bool
         Write instead of comparing.
     roots : mapping of str to str
-        Directories of this machine, by the name that stands for them in golden trees.
+        Directories of this machine, by their placeholders in golden trees.
     test : str
         The test's id, for messages.
     world : RankWorld, optional
@@ -46,13 +46,13 @@ class Golden:
 
     Notes
     -----
-    In a golden tree ``<dump>``, ``<tmp_path>``, ``<rootdir>`` and ``<dumpsim>`` stand for the directories of the
-    machine that wrote it, in text files and in graphs. Each test writes a directory of its own, as a whole, so tests
-    may run in parallel; a golden tree that is up to date is not touched.
+    In the text files and graphs of a golden tree, ``<dump>``, ``<tmp_path>``, ``<rootdir>`` and ``<dumpsim>`` replace
+    the directories of the machine that wrote it. Each test replaces a directory of its own atomically, so tests may
+    run in parallel; a golden tree that is up to date is not rewritten.
 
-    In a test that runs on ranks a call waits until every other rank has made it or has ended. Ranks that give the same
+    In a test on ranks, a call waits until every other rank has made it or has ended. Ranks that pass the same
     directory, such as ``dump_dir`` with its ``rank_N``, compare one tree: the lowest rank does it for all. Ranks that
-    give directories of their own compare them with ``rank_N`` of the golden tree.
+    pass directories of their own compare them with ``rank_N`` of the golden tree.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Golden:
         stamps: bool = True,
         ignore: Sequence[str] = (),
     ) -> None:
-        """Compare a dump with the golden tree, and fail the test with what differs.
+        """Compare a dump with the golden tree, and fail the test if they differ.
 
         Parameters
         ----------
@@ -108,17 +108,17 @@ class Golden:
         name : str
             Name of the golden tree, for a test that compares several.
         rtol, atol : float
-            How much elements of npy and binary files and real statistics may differ; by default not at all. With a
-            tolerance, digests are not compared.
+            Tolerances for elements of npy and binary files and for statistics that are real numbers; 0 by default.
+            With a tolerance, digests are not compared.
         stamps : bool
-            Whether time stamps in names and statistics count; False for a dump under the wall clock.
+            Compare time stamps in names and statistics; False for a dump under the wall clock.
         ignore : sequence of str
             Globs on relative paths (``*/graphs/*``) of files that are neither compared nor written.
 
         Raises
         ------
         BadInputError
-            For a dump that is empty or no directory, and for a name that the test has used before.
+            For an empty dump, a path that is not a directory, and a name that the test has used before.
         """
         __tracebackhide__ = True
 
@@ -134,7 +134,7 @@ class Golden:
         part, first = _share(world, dump, name)
         if first == world.rank:
             self._compare(dump, target / part if part else target, compare, ignore)
-        world.meet("the end of golden()")  # where the comparison fails, the others are stopped here
+        world.meet("the end of golden()")  # if the comparison fails, the other ranks are stopped here
 
     def _compare(
         self, dump: "str | os.PathLike[str]", target: Path, compare: Mapping[str, Any], ignore: Sequence[str]
@@ -167,7 +167,7 @@ class Golden:
         stamps: bool = True,
         ignore: Sequence[str] = (),
     ) -> list[str]:
-        """Return what differs, one text a difference."""
+        """Return a text for each difference."""
         tolerance = Tolerance(rtol=rtol, atol=atol, stamps=stamps)
         return self._differences(dump, self.directory / _plain(name), tolerance, ignore)
 
@@ -181,7 +181,7 @@ class Golden:
         return tree_differences(tree, NeutralTree(target, ignore=ignore), tolerance)
 
     def write(self, dump: "str | os.PathLike[str]", name: str = "dump", *, ignore: Sequence[str] = ()) -> bool:
-        """Make the golden tree this dump; return whether anything changed."""
+        """Write the dump as the golden tree; return whether that changed anything."""
         return self._write(dump, self.directory / _plain(name), ignore)
 
     def _write(self, dump: "str | os.PathLike[str]", target: Path, ignore: Sequence[str]) -> bool:
@@ -191,7 +191,7 @@ class Golden:
             if target.is_dir() and not tree_differences(tree, NeutralTree(target, ignore=ignore), Tolerance()):
                 return False
         except FileNotFoundError:
-            pass  # another process is replacing it
+            pass  # another process is replacing it now
         part = _beside(target)
         try:
             for path in tree.names():
@@ -205,7 +205,7 @@ class Golden:
     def _claim(self, name: str, rank: int) -> None:
         if (rank, _plain(name)) in self._used:
             raise BadInputError(
-                f"the test has compared a tree {name!r} already",
+                f"the test has already compared a tree {name!r}",
                 where="golden",
                 allowed=("another name: golden(dump_dir, 'second')",),
                 code="DS-TST-003",
@@ -213,7 +213,7 @@ class Golden:
         self._used.add((rank, _plain(name)))
 
     def _tree(self, dump: "str | os.PathLike[str]", ignore: Sequence[str]) -> NeutralTree:
-        """The dump without paths of this machine."""
+        """Return the dump with placeholders for the paths of this machine."""
         __tracebackhide__ = True
         path = Path(os.fspath(dump))
         package = str(Path(__file__).resolve().parents[2])
@@ -262,7 +262,7 @@ def _check(rtol: float, atol: float, ignore: Sequence[str]) -> None:
 
 
 def _share(world: "RankWorld", dump: "str | os.PathLike[str]", name: str) -> tuple[str, int]:
-    """Which part of the golden tree this rank's directory is, and which rank compares it."""
+    """Return which part of the golden tree belongs to this rank's directory, and which rank compares it."""
     path = os.path.abspath(dump)
     came = world.meet("golden()", (name, path))
     paths = {other for given, other in came.values() if given == name}
@@ -271,7 +271,7 @@ def _share(world: "RankWorld", dump: "str | os.PathLike[str]", name: str) -> tup
 
 
 def place(directory: Path, file: Path, test: str) -> Path:
-    """Where the golden trees of a test are.
+    """Return the directory of a test's golden trees.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def place(directory: Path, file: Path, test: str) -> Path:
 
 
 def _plain(name: str) -> str:
-    """A name that every file system takes; a digest tells apart what would be equal."""
+    """Return a name that every file system accepts; a digest distinguishes names that would become equal."""
     plain = re.sub(r"[^A-Za-z0-9_.,=+\[\]-]+", "-", name).strip("-.")[:_LONGEST]
     if plain == name:
         return plain
@@ -290,16 +290,16 @@ def _plain(name: str) -> str:
 
 
 def _beside(target: Path) -> Path:
-    """A new directory beside the target, which no other process uses."""
+    """Create a directory beside the target that no other process uses."""
     target.parent.mkdir(parents=True, exist_ok=True)
     path = target.with_name(f".{target.name}.{os.getpid()}-{next(_COUNTER)}")
-    shutil.rmtree(path, ignore_errors=True)  # left by a process of that number that was killed
+    shutil.rmtree(path, ignore_errors=True)  # left by a killed process with the same id
     path.mkdir()
     return path
 
 
 def _swap(part: Path, target: Path) -> None:
-    """Put a directory in the place of another one; another process may do the same."""
+    """Replace a directory by another one; other processes may do the same."""
     while True:
         try:
             os.rename(part, target)
@@ -312,6 +312,6 @@ def _swap(part: Path, target: Path) -> None:
         try:
             os.rename(target, old / "old")
         except FileNotFoundError:
-            pass  # somebody else has taken it away
+            pass  # another process has removed it
         finally:
             shutil.rmtree(old, ignore_errors=True)

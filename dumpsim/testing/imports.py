@@ -1,4 +1,4 @@
-"""The import finder for a while: ``import mindspore`` gives the emulation inside, and what it gave before outside."""
+"""A context in which ``import mindspore`` finds the emulation."""
 
 import sys
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ __all__ = ["aliased"]
 
 @contextmanager
 def aliased() -> Iterator[None]:
-    """Let ``import mindspore`` and ``import troubleshooter`` find the emulation until the end of the block.
+    """Make ``import mindspore`` and ``import troubleshooter`` find the emulation until the end of the block.
 
-    Modules of these names that are already loaded, such as those of a really installed MindSpore, are set aside first
-    and put back afterwards; names that were bound to them keep them. The emulation's own modules stay loaded under
-    their own names, so that a second block does not load them again. Where a finder is installed already, as under
-    ``dumpsim run``, nothing is changed.
+    Modules of these names that are already loaded, such as those of a real MindSpore, are removed from `sys.modules`
+    first and restored afterwards; names bound to them stay bound. The emulation's own modules stay loaded under
+    their own names, so that a second block does not load them again. If a finder is installed already, as under
+    ``dumpsim run``, nothing changes.
 
     Examples
     --------

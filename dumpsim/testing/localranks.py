@@ -1,4 +1,4 @@
-"""The ranks of a test in one process: they take turns, and meet where the test says so."""
+"""The ranks of a test in one process: they take turns, and meet at barriers of the test."""
 
 import unittest
 from collections.abc import Callable, Mapping, Sequence
@@ -19,19 +19,19 @@ __all__ = ["LocalRanks"]
 
 
 class LocalRanks:
-    """Runs a function once in each rank, and keeps what became of each.
+    """Runs a function once in each rank, and records how each ended.
 
     Parameters
     ----------
     size : int
     settings : RunSettings, optional
     environment : mapping, optional
-        Variables over those of the process.
+        Variables added to those of the process.
 
     Attributes
     ----------
     outcomes : list of Outcome
-        By rank.
+        One per rank.
 
     Examples
     --------
@@ -49,8 +49,8 @@ class LocalRanks:
         self.outcomes = [Outcome(rank=rank) for rank in range(size)]
         self._settings = settings
         self._environment = environment
-        self._meetings: list[tuple[str, dict[int, Any]]] = []  # what for, and who has come with what
-        self._met = [0] * size  # by rank: how many meetings it has come to
+        self._meetings: list[tuple[str, dict[int, Any]]] = []  # purpose, and value by arrived rank
+        self._met = [0] * size  # by rank: number of meetings joined
         self._ended: set[int] = set()
 
     @property
@@ -59,14 +59,14 @@ class LocalRanks:
         return current().rank
 
     def run(self, function: Callable[[], Any]) -> list[Any]:
-        """Call the function in each rank and return the results.
+        """Call the function in each rank, and return the results.
 
         A rank that skips ends by itself; one that raises stops the others.
 
         Raises
         ------
         BaseException
-            What the rank at fault has raised, or the skip of the first rank where all have skipped.
+            The error of the rank at fault, or the skip of the first rank if all skipped.
         """
         __tracebackhide__ = True
         try:
@@ -83,12 +83,12 @@ class LocalRanks:
         return results
 
     def meet(self, kind: str, value: Any = None) -> dict[int, Any]:
-        """Wait until all ranks have come to this meeting or have ended, and return the values of those that came.
+        """Wait until all ranks have joined this meeting or have ended, and return the values of those that joined.
 
         Raises
         ------
         DeviceError
-            Where ranks meet for different things, or where nobody can progress.
+            If ranks join different meetings, or if no rank can progress.
         """
         __tracebackhide__ = True
         rank, hosts = self.rank, current().world.get(Scheduler).hosts
@@ -109,13 +109,13 @@ class LocalRanks:
 
     # ------------------------------------------------------------------ ranks
     def _member(self, function: Callable[[], Any]) -> Any:
-        """One rank, from its start until its device has nothing left to do."""
+        """Run one rank, until its device has finished all tasks."""
         __tracebackhide__ = True
         rank = self.rank
         outcome = self.outcomes[rank]
         try:
             result = function()
-            current().world.get(Scheduler).finish(rank)  # what was launched last may fail: that belongs to the rank
+            current().world.get(Scheduler).finish(rank)  # an error of the last tasks belongs to the rank
         except (pytest.skip.Exception, unittest.SkipTest) as error:
             outcome.state, outcome.reason, outcome.error = "skipped", str(error), error
             return None
@@ -133,16 +133,16 @@ class LocalRanks:
             self._wake()
 
     def _wake(self) -> None:
-        """Let ranks that have come to a meeting look again."""
+        """Wake ranks that wait at a meeting."""
         hosts = current().world.get(Scheduler).hosts
         assert hosts is not None
         for member in {member for _, came in self._meetings[-1:] for member in came}:
             hosts.wake(member)
 
     def _explain(self, error: BaseException) -> None:
-        """Say why ranks have not started, and what those have raised that failed."""
+        """Record why ranks did not start, and the errors of those that failed."""
         failed = [outcome for outcome in self.outcomes if outcome.error is error]
-        if not failed:  # raised when the rank had ended: while it closed what it had open
+        if not failed:  # raised after the rank had ended, while it closed its resources
             rank = _noted(error, self.size)
             if rank is not None:
                 failed = [self.outcomes[rank]]
@@ -155,7 +155,7 @@ class LocalRanks:
 
 
 def short(error: BaseException) -> str:
-    """Type and first line of an error.
+    """Return type and first line of an error.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def short(error: BaseException) -> str:
 
 
 def _below(function: Callable[..., Any], traceback: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that a function has called; all of it where the function is not in it."""
+    """Return the part of a traceback below a function; all of it if the function is not in it."""
     code = function.__code__
     entry = traceback
     while entry is not None:
@@ -180,6 +180,6 @@ def _below(function: Callable[..., Any], traceback: TracebackType | None) -> Tra
 
 
 def _noted(error: BaseException, size: int) -> int | None:
-    """The rank that the launch has named in a note of the error."""
+    """Return the rank that a note of the error names."""
     notes: Sequence[str] = getattr(error, "__notes__", ())
     return next((rank for rank in range(size) if f"raised in rank {rank} of {size}" in notes), None)

@@ -1,4 +1,4 @@
-"""A dump tree without the paths of this machine, so that it can be kept and compared anywhere."""
+"""A dump tree with placeholders for paths of this machine, so that it can be stored and compared anywhere."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ TEXT = frozenset({".csv", ".dot", ".ir", ".json", ".log", ".pbtxt", ".txt", ".ya
 
 
 class NeutralTree:
-    """The files of a directory; in text files and graphs ``<name>`` stands for each of the roots.
+    """The files of a directory; in text files and graphs ``<name>`` replaces each of the roots.
 
     Parameters
     ----------
     path : path
         The directory. Links in it are not followed.
     roots : mapping of str to str, optional
-        Directories by name. Where one lies in another, the inner one is replaced.
+        Directories by name. If one contains another, the inner one is replaced first.
     ignore : sequence of str
-        Globs on relative paths of files that do not belong to the tree.
+        Globs on relative paths of files to leave out.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class NeutralTree:
         self._roots = sorted(found.items(), key=lambda item: -len(item[0]))
 
     def names(self) -> list[str]:
-        """Paths of the files, relative to the directory, sorted.
+        """Return the sorted paths of the files, relative to the directory.
 
         Raises
         ------
         BadInputError
-            For a link or another file that is not a regular one.
+            For a link or another special file.
         """
         return sorted(name for name in self._walk() if not any(fnmatchcase(name, glob) for glob in self._ignore))
 
@@ -94,7 +94,7 @@ class NeutralTree:
         return data
 
     def _graph(self, data: bytes) -> bytes:
-        """A graph file; one that is none stays as it is."""
+        """Return a graph file with placeholders; another file is returned unchanged."""
         from google.protobuf.message import DecodeError
 
         from dumpsim.codecs.irschema import messages

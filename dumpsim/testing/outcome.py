@@ -1,4 +1,4 @@
-"""What became of each rank of a test, and the sections of the test's report that say so."""
+"""How each rank of a test ended, and the sections of the test's report about it."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ __all__ = ["Outcome", "output_sections", "rank_sections"]
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """How one rank of a test has ended.
+    """How one rank of a test ended.
 
     Attributes
     ----------
@@ -19,13 +19,13 @@ class Outcome:
     state : str
         ``not started``, ``passed``, ``skipped``, ``failed``, ``stopped``.
     reason : str
-        One line: why it was skipped or stopped, or what it has raised.
+        One line: why it was skipped or stopped, or its error.
     error : BaseException, optional
-        What it has raised, where that was raised in this process.
+        Its error, if it was raised in this process.
     traceback : str
-        The traceback as pytest shows it.
+        The traceback, as pytest shows it.
     out, err : str
-        Its output that was not read.
+        Its output, as far as the test has not read it.
 
     Examples
     --------
@@ -47,13 +47,13 @@ class Outcome:
 
 
 def rank_sections(outcomes: Sequence[Outcome], first: int | None) -> list[tuple[str, str]]:
-    """A section for each rank, of its end; ranks that have ended equally share one.
+    """Return a section on the end of each rank; ranks that ended alike share one.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
     first : int, optional
-        The rank whose traceback the report shows already.
+        The rank whose traceback the report already shows.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def rank_sections(outcomes: Sequence[Outcome], first: int | None) -> list[tuple[
 
 
 def output_sections(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """What ranks have printed, as pytest's sections of captured output.
+    """Return the output of the ranks, as pytest's sections of captured output.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def output_sections(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 
 def _folded(outcomes: Sequence[Outcome], text: Callable[[Outcome], str]) -> list[tuple[str, str]]:
-    """Title and text for the ranks whose texts are equal, in the order of their first."""
+    """Return title and text for each group of ranks with equal texts, in the order of the first rank."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         found.setdefault(_plain(outcome, text(outcome)), []).append(outcome)
@@ -105,5 +105,5 @@ def _folded(outcomes: Sequence[Outcome], text: Callable[[Outcome], str]) -> list
 
 
 def _plain(outcome: Outcome, text: str) -> str:
-    """A text without what differs between ranks that do the same: their numbers and addresses."""
+    """Remove numbers of ranks and addresses, which differ between ranks that do the same."""
     return re.sub(rf"\b(rank) {outcome.rank}\b|\b(0x)[0-9a-f]+", r"\1\2", text)

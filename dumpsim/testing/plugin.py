@@ -25,7 +25,7 @@ __all__ = ["dump_dir", "faults", "golden", "npu", "pytest_addoption", "pytest_co
 
 _MARKERS = (
     "npu(device=None, chip=None, mindspore='seed', clock='virtual', seed=0, ..., environment={}): "
-    "what the emulated device of the fixture npu is (fields of RunSettings)",
+    "settings of the emulated device of the fixture npu (fields of RunSettings)",
     "faults(*faults, strict=True): faults of the device of the fixture npu, as JSON objects of a fault plan",
     "ranks(*sizes): run the test on that many emulated ranks; several sizes: once for each of them",
 )
@@ -44,7 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--update-golden`` and the ini options."""
     group = parser.getgroup("dumpsim")
     group.addoption(
-        "--update-golden", action="store_true", help="Write the golden trees of the fixture golden, not compare them."
+        "--update-golden",
+        action="store_true",
+        help="Write the golden trees of the fixture golden instead of comparing with them.",
     )
     group.addoption(
         "--dumpsim-ranks",
@@ -86,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _register_workers(config: Any) -> None:
-    """Let each worker of pytest-xdist be a rank; say why where that cannot be."""
+    """Make each worker of pytest-xdist a rank, or explain why that is impossible."""
     if hasattr(config, "workerinput"):
         from dumpsim.testing.workers import Worker
 
@@ -113,7 +115,7 @@ def _register_workers(config: Any) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None]":
-    """Say what helps where a test file imports mindspore at its top and there is none."""
+    """Add a hint to the report of a test file that fails to import mindspore."""
     outcome: Any = yield
     report = outcome.get_result()
     if report.failed and "No module named 'mindspore" in str(report.longrepr):
@@ -122,7 +124,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None]":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> None:
-    """Give tests with the marker ranks the fixture world."""
+    """Add the fixture world to tests with the marker ranks."""
     if not collector.istestfunction(obj, name):
         return
     marked = [mark for mark in getattr(obj, "pytestmark", ()) if mark.name in ("ranks", "usefixtures")]
@@ -133,7 +135,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each size where the marker ranks has several."""
+    """Generate a test for each number of ranks if the marker has several."""
     marker = metafunc.definition.get_closest_marker("ranks")
     if marker is None or len(marker.args) < 2:
         return
@@ -143,13 +145,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     try:
         found = sizes(marker)
     except BadInputError:
-        return  # the fixture raises it
+        return  # the fixture raises the error
     metafunc.parametrize("world", found, indirect=True, ids=[f"ranks{size}" for size in found])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse what cannot run on ranks, rather than run it once."""
+    """Refuse a test that cannot run on ranks, instead of running it once."""
     if item.get_closest_marker("ranks") and isinstance(item, pytest.Function):
         from dumpsim.core.errors import BadInputError
         from dumpsim.testing.ranks import check, marker_of
@@ -161,7 +163,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             wrong = str(error)
         if wrong is not None:
             pytest.fail(wrong, pytrace=False)
-        if "world" not in item.fixturenames:  # the marker is that of a parameter
+        if "world" not in item.fixturenames:  # the marker belongs to a parameter
             item.fixturenames = ["world", *item.fixturenames]
 
 
@@ -183,7 +185,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> "Generator[None, object, 
 def pytest_runtest_makereport(
     item: pytest.Item, call: "pytest.CallInfo[None]"
 ) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
-    """Add what became of each rank."""
+    """Add to the report how each rank ended."""
     report = yield
     world = item.stash.get(_WORLD, None)
     if world is not None and call.when == "call":
@@ -201,8 +203,8 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
     faults. By default it is a 910B under the virtual clock that prints no summary and writes no manifest.
 
     As under ``dumpsim run``, ``import mindspore`` finds the emulation, and the global generators of `random` and
-    `numpy.random` start from the seed. Both end with the test: a really installed MindSpore is found again afterwards,
-    and the generators go on where they were. Names that the test file bound to it at its top stay bound to it.
+    `numpy.random` start from the seed. Both end with the test: afterwards a real MindSpore is found again, and the
+    generators continue where they were. Names that a test file imported from a real MindSpore stay bound to it.
 
     Examples
     --------
@@ -224,7 +226,7 @@ def npu(request: pytest.FixtureRequest) -> "Iterator[Session]":
     settings, environment = _settings(request.node)
     wanted, strict = _faults(request.node)
     if request.node.get_closest_marker("ranks"):
-        wanted = []  # for the devices of the ranks, not for this one of the fixtures
+        wanted = []  # these faults belong to the devices of the ranks, not to this one
     with aliased(), restored(), use(RankContext.from_environment()) as rank:
         session = Session(settings, environment={**os.environ, **environment})
         injector = _inject(session, wanted) if wanted else None
@@ -310,7 +312,7 @@ def faults(npu: "Session") -> "Iterator[Faults]":
 def dump_dir(
     request: pytest.FixtureRequest, npu: "Session", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> "DumpDir":
-    """A dump root of this test; ``dump_dir.configure(saved_data="full")`` writes a config that the device obeys."""
+    """A dump root of this test; ``dump_dir.configure(saved_data="full")`` writes a config for the device."""
     from dumpsim.testing.dump_dir import DumpDir
 
     world = _world(request)
@@ -321,7 +323,7 @@ def dump_dir(
         if world is None or world.members is None:
             monkeypatch.setenv(name, value)
             npu.environment[name] = value
-        else:  # both are the rank's own, and end with it
+        else:  # both belong to the rank
             os.environ[name] = Session.current().environment[name] = value
 
     directory = tmp_path if world is None else world.directory
@@ -329,7 +331,7 @@ def dump_dir(
 
 
 def _why_nothing() -> str:
-    """Why the current session has dumped nothing so far."""
+    """Return why the current session has dumped nothing so far."""
     from dumpsim.frontends.mindspore._dumping import config_was_read, dump_of
     from dumpsim.runtime.session import Session
 
@@ -369,12 +371,12 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> "Golden":
 
 
 def _world(request: pytest.FixtureRequest) -> "RankWorld | None":
-    """The fixture world of a test that has it, directly or by the marker ranks."""
+    """Return the fixture world of a test that has it, directly or by the marker ranks."""
     return request.getfixturevalue("world") if "world" in request.fixturenames else None
 
 
 def _rank_test(item: pytest.Function) -> Any:
-    """What runs the body of a test with the marker ranks; None for another one."""
+    """Return what runs the body of a test with the marker ranks; None for other tests."""
     world = item.stash.get(_WORLD, None)
     if world is None or world.marked is None:
         return None
@@ -390,7 +392,7 @@ def _rank_test(item: pytest.Function) -> Any:
 
 
 def _settings(node: Any) -> "tuple[RunSettings, dict[str, str]]":
-    """The settings that the markers npu of a test choose, and the variables that they set; inner ones win."""
+    """Return the settings and the variables of a test's markers npu; inner markers win."""
     from dataclasses import fields
 
     from dumpsim.core.errors import BadInputError, nearest
@@ -435,14 +437,14 @@ def _settings(node: Any) -> "tuple[RunSettings, dict[str, str]]":
 
 
 def _faults(node: Any) -> "tuple[list[Mapping[str, Any]], bool]":
-    """The faults of a test's markers, and whether they must strike."""
+    """Return the faults of a test's markers, and whether they must strike."""
     markers = list(node.iter_markers("faults"))
     strict = [_strict(marker) for marker in markers]
     return [fault for marker in markers for fault in marker.args], all(strict)
 
 
 def _strict(marker: Any) -> bool:
-    """Whether faults of a marker must strike."""
+    """Return whether the faults of a marker must strike."""
     wrong = [key for key in marker.kwargs if key != "strict"]
     if wrong:
         raise pytest.UsageError(f"the marker faults takes fault objects and strict=, got {wrong[0]!r}")

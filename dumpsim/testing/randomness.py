@@ -1,4 +1,4 @@
-"""The global random generators, given back as they were."""
+"""Saves and restores the global random generators."""
 
 import random
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ __all__ = ["restored"]
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Give the generators of `random` and `numpy.random` back at the end of the block as they were at its start.
+    """Restore the states of `random` and `numpy.random` at the end of the block.
 
     Examples
     --------

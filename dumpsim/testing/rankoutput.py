@@ -1,4 +1,4 @@
-"""What the ranks of a test print, each for itself."""
+"""The output of each rank of a test."""
 
 import io
 import sys
@@ -14,7 +14,7 @@ __all__ = ["RankCapture", "RankOutput"]
 
 
 class _Captured(io.TextIOWrapper):
-    """A text stream in memory with a binary one below it, as the standard output has."""
+    """A text stream in memory over a binary one, as standard output has."""
 
     def __init__(self, shared: TextIO) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
@@ -40,7 +40,7 @@ class RankOutput:
     ----------
     rank : int
     live : bool
-        Print each line at once, after ``[rank N]``; False: capture it.
+        Print each line at once, prefixed with ``[rank N]``; False: capture it.
     """
 
     def __init__(self, rank: int, *, live: bool) -> None:
@@ -49,7 +49,7 @@ class RankOutput:
         self.err: PrefixedOutput | _Captured = PrefixedOutput(sys.stderr, prefix) if live else _Captured(sys.stderr)
 
     def install(self) -> None:
-        """Let the rank that runs print here."""
+        """Redirect the output of the running rank to this object."""
         sys.stdout, sys.stderr = cast(TextIO, self.out), cast(TextIO, self.err)
 
     def take(self) -> tuple[str, str]:
@@ -66,7 +66,7 @@ class RankOutput:
 
 
 class CaptureResult(NamedTuple):
-    """What was printed."""
+    """Captured output."""
 
     out: str
     err: str

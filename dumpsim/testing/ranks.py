@@ -14,12 +14,12 @@ _WHERE = "@pytest.mark.ranks"
 
 
 def sizes(marker: Any) -> tuple[int, ...]:
-    """The numbers of ranks that a marker asks for.
+    """Return the numbers of ranks that a marker asks for.
 
     Raises
     ------
     BadInputError
-        For no number, a number below 1, the same number twice, and keywords.
+        For a missing number, a number below 1, a repeated number, and keywords.
 
     Examples
     --------
@@ -33,7 +33,7 @@ you mean 'ranks(4)'?) [DS-TST-004]
     """
     if marker.kwargs:
         name = next(iter(marker.kwargs))
-        raise _wrong(f"unknown keyword {name!r}", f"{_WHERE}({name}=...)", allowed=("numbers alone: ranks(4)",))
+        raise _wrong(f"unknown keyword {name!r}", f"{_WHERE}({name}=...)", allowed=("numbers only: ranks(4)",))
     if not marker.args:
         raise _wrong("no number of ranks is given", f"{_WHERE}()", allowed=("ranks(4)", "several: ranks(1, 2, 4)"))
     for size in marker.args:
@@ -50,13 +50,13 @@ you mean 'ranks(4)'?) [DS-TST-004]
 
 
 def marker_of(item: Any) -> Any:
-    """The marker of a test, of ``pytest.param(..., marks=...)`` first; None where it has none."""
+    """Return the marker of a test, preferably that of ``pytest.param(..., marks=...)``; None without one."""
     of_parameter = (mark for mark in getattr(item, "callspec", _NoParameters).marks if mark.name == "ranks")
     return next(of_parameter, None) or item.get_closest_marker("ranks")
 
 
 def check(marker: Any, item: Any) -> None:
-    """Refuse a marker that is wrong, and one on a test that cannot run on ranks.
+    """Refuse a wrong marker, and one on a test that cannot run on ranks.
 
     Raises
     ------
@@ -78,26 +78,26 @@ def check(marker: Any, item: Any) -> None:
 
 
 class _NoParameters:
-    """Stands for the parameters of a test that has none."""
+    """Replaces the parameters of a test without parameters."""
 
     params: Mapping[str, Any] = MappingProxyType({})
     marks: Sequence[Any] = ()
 
 
 def asked(marker: Any, item: Any) -> int:
-    """How many ranks a test runs on: what its marker asks for, or the one of several that was chosen for it."""
+    """Return the number of ranks of a test: its marker's, or the generated one of several."""
     callspec = getattr(item, "callspec", _NoParameters)
     size: int = marker.args[0] if marker in callspec.marks else callspec.params.get("world", marker.args[0])
     return size
 
 
 def misspelt(node: Any) -> str | None:
-    """A marker of a test that was probably meant to be ``ranks``."""
+    """Return a marker of a test that is probably a misspelt ``ranks``."""
     return next((mark.name for mark in node.iter_markers() if nearest(mark.name, ["ranks"])), None)
 
 
 def named(ranks: Iterable[int]) -> str:
-    """Ranks in few words.
+    """Name ranks briefly.
 
     Examples
     --------

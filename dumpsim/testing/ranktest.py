@@ -1,4 +1,4 @@
-"""A test that runs on ranks: its body, what each rank has of its own, and its report."""
+"""A test that runs on ranks: its body, the fixtures that belong to each rank, and its report."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTCOME", "RankTest", "describe", "extend", "kept_environment"]
 
-OUTCOME: "pytest.StashKey[Outcome]" = pytest.StashKey()  # of the rank of this worker
+OUTCOME: "pytest.StashKey[Outcome]" = pytest.StashKey()  # of this worker's rank
 
 
 class RankTest:
@@ -76,7 +76,7 @@ class RankTest:
         return on_ranks
 
     def _own(self, arguments: Mapping[str, Any], output: RankOutput) -> dict[str, Any]:
-        """The arguments of the test function as this rank gets them."""
+        """Return the arguments of the test function for this rank."""
         rank, own = self._world.rank, dict(arguments)
         if self._plan is not None:
             self._injectors[rank] = Session.current().inject(self._plan)
@@ -89,7 +89,7 @@ class RankTest:
         return own
 
     def _refuse_unused(self) -> None:
-        """Fail the test where a fault never struck on any rank that it was planned for."""
+        """Fail the test if a fault never struck on any rank that it was planned for."""
         texts = [] if not self._strict or self._plan is None else self._never_struck(self._plan)
         waiting: dict[str, list[int]] = {}
         for rank, faults in self._faults.items():
@@ -100,7 +100,7 @@ class RankTest:
             pytest.fail("faults that never struck: " + "; ".join(texts), pytrace=False)
 
     def _waiting_faults(self) -> list[int]:
-        """The faults of the plan that have not struck on this rank, by number."""
+        """Return the faults of the plan that have not struck on this rank, by index."""
         assert self._plan is not None
         unused = self._injectors[self._world.rank].unused()
         return [at for at, fault in enumerate(self._plan.faults) if fault in unused]
@@ -117,20 +117,20 @@ class RankTest:
 
 
 def describe(report: Any, item: Any, jobs: Sequence[Ranks], failure: Any) -> None:
-    """Add to a report what became of each rank, and what each has printed.
+    """Add to a report how each rank ended, and its output.
 
     Parameters
     ----------
     report : pytest.TestReport
     item : pytest.Item
     jobs : sequence of Ranks
-        The ranks that have run.
+        The ranks that ran.
     failure : pytest.ExceptionInfo or None
     """
     error = None if failure is None else failure.value
     for job in jobs:
         outcomes = job.outcomes
-        if not isinstance(job, LocalRanks):  # the first of the workers puts all of them together
+        if not isinstance(job, LocalRanks):  # the first worker combines those of all workers
             item.stash[OUTCOME] = outcomes[0]
             if outcomes[0].error is not None and outcomes[0].state == "failed":
                 outcomes[0].traceback = report.longreprtext
@@ -158,7 +158,7 @@ def extend(report: Any, sections: "list[tuple[str, str]]") -> None:
 
 @contextmanager
 def kept_environment() -> Iterator[None]:
-    """Give the environment variables back as they were: ranks may have changed those of the process by `monkeypatch`.
+    """Restore the environment variables at the end of the block: ranks may have changed them with `monkeypatch`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The fixture ``world``: the ranks of a test, as each of them sees them."""
+"""The fixture ``world``: the ranks of a test, as each rank sees them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Ranks(Protocol):
-    """The ranks that run a test's body: all in this process, or one."""
+    """The ranks of this process that run a test's body: all of them, or one."""
 
     size: int
-    outcomes: list[Outcome]  # of those in this process
+    outcomes: list[Outcome]  # of the ranks in this process
 
     @property
     def rank(self) -> int:
@@ -33,7 +33,7 @@ class Ranks(Protocol):
         ...
 
     def meet(self, kind: str, value: Any = None) -> dict[int, Any]:
-        """Wait until all ranks have come to this meeting or have ended, and return the values of those that came."""
+        """Wait until all ranks have joined this meeting or have ended, and return the values of those that joined."""
         ...
 
 
@@ -51,9 +51,9 @@ class RankWorld:
     make_marked : callable, optional
         ``make_marked(size)`` returns the ranks that the marker asks for; by default `make`.
     marked : int, optional
-        How many ranks the test's marker asks for.
+        Number of ranks that the test's marker asks for.
     misspelt : str, optional
-        A marker of the test that was probably meant to be ``ranks``.
+        A marker of the test that is probably a misspelt ``ranks``.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class RankWorld:
     members : Ranks or None
         The ranks, while they run.
     jobs : list of Ranks
-        All that have run.
+        All ranks that ran.
 
     Examples
     --------
@@ -96,13 +96,13 @@ class RankWorld:
 
     @property
     def rank(self) -> int:
-        """The rank that asks, from 0."""
+        """The calling rank, from 0."""
         __tracebackhide__ = True
         return self._running("world.rank").rank
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         __tracebackhide__ = True
         return self._running("world.size").size
 
@@ -114,7 +114,7 @@ class RankWorld:
         Raises
         ------
         DeviceError
-            Where a rank has ended, or is at another meeting.
+            If a rank has ended, or is at another meeting.
         """
         __tracebackhide__ = True
         self._gather("world.barrier()", None)
@@ -132,13 +132,15 @@ class RankWorld:
         return list(self._gather("world.gather()", value).values())
 
     def meet(self, kind: str, value: Any = None) -> dict[int, Any]:
-        """Wait until all ranks have come to this meeting or have ended, and return the values of those that came.
+        """Wait until all ranks have joined this meeting or have ended, and return the values of those that joined.
 
         For fixtures that ranks use together, such as ``golden``.
         """
         __tracebackhide__ = True
         members = self._running(kind)
-        current().world.get(Scheduler).finish(members.rank)  # no other rank waits for a task of this one
+        current().world.get(Scheduler).finish(
+            members.rank
+        )  # finish this rank's tasks, so that no other rank waits for them
         return members.meet(kind, value)
 
     def run(self, function: Callable[..., T], ranks: int, *args: Any) -> list[T]:
@@ -154,9 +156,9 @@ class RankWorld:
         Raises
         ------
         BadInputError
-            Inside of ranks.
+            If the test runs on ranks already.
         BaseException
-            What the rank at fault has raised.
+            The error of the rank at fault.
         """
         __tracebackhide__ = True
         if self.members is not None:
@@ -176,7 +178,7 @@ class RankWorld:
 
     @contextmanager
     def running(self, members: Ranks) -> Iterator[Ranks]:
-        """Let these be the ranks of the test until the end of the block."""
+        """Set the ranks of the test until the end of the block."""
         self.members = members
         self.jobs.append(members)
         try:
@@ -185,7 +187,7 @@ class RankWorld:
             self.members = None
 
     def on_marked(self) -> Ranks:
-        """New ranks, as many as the marker asks for."""
+        """Create the ranks that the marker asks for."""
         assert self.marked is not None
         return self._make_marked(self.marked)
 
@@ -204,7 +206,7 @@ class RankWorld:
     def _running(self, what: str) -> Ranks:
         __tracebackhide__ = True
         if self.members is None:
-            found = "no rank runs here"
+            found = "this code does not run on a rank"
             if self._misspelt is not None:
                 found += f", and the test's marker is {self._misspelt!r}"
             raise BadInputError(

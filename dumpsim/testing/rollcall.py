@@ -1,4 +1,4 @@
-"""A directory where processes that are the ranks of one pytest run find each other, and notice who is gone."""
+"""A directory through which the processes of one pytest run, each a rank, find each other and detect lost ones."""
 
 import fcntl
 import os
@@ -17,13 +17,13 @@ _COUNTER = count()
 class RollCall:
     """One rank's view of the directory.
 
-    Each rank locks a file of its own for the life of its process, so that a rank whose lock is free has ended, however
-    it did. What ranks say to each other are whole files, which appear by renaming.
+    Each rank locks a file of its own for the life of its process, so a free lock means that the rank has ended in
+    whatever way. Ranks exchange messages as files that are written atomically.
 
     Parameters
     ----------
     directory : Path
-        Belongs to one run of pytest; all ranks are on one machine.
+        Directory of one run of pytest; all ranks are on one machine.
     rank, size : int
 
     Examples
@@ -50,19 +50,19 @@ class RollCall:
         os.rename(part, directory / f"rank_{rank}.lock")
 
     def close(self) -> None:
-        """Let the others see that this rank has no more tests."""
+        """Mark this rank as finished: it has no further tests."""
         if self._lock >= 0:
             self.say("left")
             os.close(self._lock)
             self._lock = -1
 
-    # ---------------------------------------------------------------- what ranks say
+    # ---------------------------------------------------------------- messages
     def say(self, what: str, text: str = "") -> None:
-        """Say something to all ranks, once."""
+        """Publish a message to all ranks, once."""
         self._write(self.directory / f"{what}.{self.rank}", text)
 
     def said(self, what: str, ranks: Iterable[int] | None = None) -> dict[int, str]:
-        """What ranks have said of this, by rank."""
+        """Return the messages of the ranks on a topic, by rank."""
         found = {}
         for rank in range(self.size) if ranks is None else ranks:
             try:
@@ -72,7 +72,7 @@ class RollCall:
         return found
 
     def stop(self, reason: str) -> str:
-        """End the job for all ranks; return the reason of the first that has."""
+        """End the job for all ranks; return the reason of the first rank that ended it."""
         part = self._part(reason)
         try:
             os.link(part, self.directory / "stopped")
@@ -83,15 +83,15 @@ class RollCall:
         return self.stopped() or reason
 
     def stopped(self) -> str:
-        """Why the job has ended, or nothing."""
+        """Return why the job has ended; None while it runs."""
         try:
             return (self.directory / "stopped").read_text("utf-8")
         except FileNotFoundError:
             return ""
 
-    # ---------------------------------------------------------------- who is there
+    # ---------------------------------------------------------------- lost ranks
     def lost(self, ranks: Iterable[int] | None = None) -> dict[int, str]:
-        """Ranks whose processes or tests have ended, and which process of each that was."""
+        """Return the ranks whose processes or tests have ended, with their processes."""
         return {rank: name for rank in (range(self.size) if ranks is None else ranks) if (name := self._gone(rank))}
 
     def _gone(self, rank: int) -> str:
@@ -104,7 +104,7 @@ class RollCall:
             late = time.monotonic() - self._since > _START_S
             return f"worker gw{rank}, which has not started" if late else ""
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several ranks may look at once
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several ranks may check at once
             process = os.read(descriptor, 20).decode()
             left = bool(self.said("left", [rank]))
             return f"worker gw{rank}, whose tests have ended" if left else f"worker gw{rank}, process {process}"
@@ -115,7 +115,7 @@ class RollCall:
 
     @staticmethod
     def wait(done: Callable[[], bool]) -> None:
-        """Look again and again until the condition holds."""
+        """Poll until the condition holds."""
         __tracebackhide__ = True
         while not done():
             time.sleep(_LOOK_S)
@@ -123,7 +123,7 @@ class RollCall:
     # ---------------------------------------------------------------- files
     @staticmethod
     def describe(lost: Mapping[int, str]) -> str:
-        """Those ranks in words.
+        """Describe ranks in words.
 
         Examples
         --------

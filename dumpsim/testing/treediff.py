@@ -1,4 +1,4 @@
-"""What differs between a dump tree and a golden one: by file, by tensor, by cell of statistics, by line of text."""
+"""Differences between a dump tree and a golden one: by file, by tensor, by cell of statistics, by line of text."""
 
 import csv
 import difflib
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """What may differ.
+    """Differences to accept.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Tolerance:
         Elements and real statistics are equal where ``|dump - golden| <= atol + rtol * |golden|``. Where one of them
         is positive, digests are not compared.
     stamps : bool
-        Time stamps in names and statistics count.
+        Whether to compare time stamps in names and statistics.
     """
 
     rtol: float = 0.0
@@ -49,11 +49,11 @@ class Tolerance:
 
     @property
     def exact(self) -> bool:
-        """Whether only equal values are equal."""
+        """Whether no difference of values is accepted."""
         return self.rtol == 0 and self.atol == 0
 
     def close(self, value: float, golden: float) -> bool:
-        """Whether two numbers are equal; NaN equals NaN."""
+        """Return whether two numbers are equal within the tolerance; NaN equals NaN."""
         if value == golden or (math.isnan(value) and math.isnan(golden)):
             return True
         if not (math.isfinite(value) and math.isfinite(golden)):
@@ -62,10 +62,10 @@ class Tolerance:
 
 
 def tree_differences(dump: NeutralTree, golden: NeutralTree, tolerance: Tolerance) -> list[str]:
-    """Return what differs, in the order of the files' names; empty where the trees are equal.
+    """Return the differences, in the order of file names; an empty list for equal trees.
 
-    Files whose names differ in their time stamps alone are the same tensor; where stamps count, one difference says
-    how many there are.
+    Files whose names differ only in their time stamps belong to the same tensor; if stamps are compared, one
+    difference has their number.
     """
     pairs, missing, extra = _paired(dump.names(), golden.names(), stamps=tolerance.stamps)
     found: list[tuple[str, str]] = [(name, f"{name}: missing") for name in missing]
@@ -88,7 +88,7 @@ def tree_differences(dump: NeutralTree, golden: NeutralTree, tolerance: Toleranc
 def _paired(
     own: Sequence[str], other: Sequence[str], *, stamps: bool
 ) -> tuple[list[tuple[str, str]], list[str], list[str]]:
-    """Pairs of names, those that only the golden tree has, those that only the dump has."""
+    """Return pairs of names, names of the golden tree alone, and names of the dump alone."""
     both = set(own) & set(other) if stamps else set()
     pairs = [(name, name) for name in sorted(both)]
     left: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
@@ -106,7 +106,7 @@ def _paired(
 
 
 def _file(dump: NeutralTree, mine: str, golden: NeutralTree, theirs: str, tolerance: Tolerance) -> Iterator[str]:
-    """The differences of two files whose bytes differ."""
+    """Return the differences of two files whose bytes differ."""
     suffix = mine[mine.rfind(".") :]
     if suffix == ".npy":
         yield from _npy(dump, mine, golden, theirs, tolerance)
@@ -136,7 +136,7 @@ def _npy(dump: NeutralTree, mine: str, golden: NeutralTree, theirs: str, toleran
 def _tensors(
     dump: NeutralTree, mine: str, golden: NeutralTree, theirs: str, tolerance: Tolerance
 ) -> "list[str] | None":
-    """The differences of two binary dump files by tensor; None where one of them is no such file."""
+    """Return the differences of two binary dump files by tensor; None if one is not such a file."""
     from dumpsim.analysis.dumpset import open as open_dump
 
     sides: list[dict[str, Array]] = []
@@ -154,7 +154,7 @@ def _tensors(
 
 
 def _arrays(name: str, own: Array, other: Array, tolerance: Tolerance) -> Iterator[str]:
-    """A line on the difference of two tensors, none where they are equal within the tolerance."""
+    """Return a line on the difference of two tensors, or none if they are equal within the tolerance."""
     if (own.dtype, own.shape) != (other.dtype, other.shape):
         yield f"{name}: {_kind(other)} -> {_kind(own)}"
         return
@@ -206,7 +206,7 @@ def _text(name: str, own: str, other: str, tolerance: Tolerance) -> Iterator[str
 
 
 def _unified(name: str, own: str, other: str) -> Iterator[str]:
-    """One difference: the unified diff."""
+    """Return one difference: a unified diff."""
     lines = difflib.unified_diff(
         other.splitlines(), own.splitlines(), fromfile=f"golden/{name}", tofile=f"dump/{name}", lineterm="", n=1
     )
@@ -215,7 +215,7 @@ def _unified(name: str, own: str, other: str) -> Iterator[str]:
 
 
 def _statistics(name: str, own: str, other: str, tolerance: Tolerance) -> Iterator[str]:
-    """The differences of two statistic.csv, row by row and cell by cell."""
+    """Return the differences of two statistic.csv, by row and cell."""
     (titles, rows), (golden_titles, golden_rows) = _table(own), _table(other)
     for title in golden_titles:
         if title not in titles:
@@ -242,7 +242,7 @@ def _statistics(name: str, own: str, other: str, tolerance: Tolerance) -> Iterat
 
 
 def _table(text: str) -> tuple[list[str], dict[tuple[str, ...], Mapping[str, str]]]:
-    """Titles, and rows by operator, input or output, slot and occurrence."""
+    """Return the titles, and the rows by operator, input or output, slot and occurrence."""
     titles, *lines = list(csv.reader(io.StringIO(text)))
     rows: dict[tuple[str, ...], Mapping[str, str]] = {}
     counts: dict[tuple[str, ...], int] = defaultdict(int)
@@ -275,7 +275,7 @@ def _same_cell(title: str, cell: str, golden: str, tolerance: Tolerance) -> bool
 
 
 def _graph_text(data: bytes) -> str:
-    """A graph file as text."""
+    """Return a graph file as text."""
     from google.protobuf.message import DecodeError
 
     from dumpsim.codecs.irschema import messages

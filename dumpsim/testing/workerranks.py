@@ -1,4 +1,4 @@
-"""The ranks of a test where each worker of pytest-xdist is one: the rank of this process, and how it meets others."""
+"""The ranks of a test if each worker of pytest-xdist is one: the rank of this process, and its meetings."""
 
 import json
 import os
@@ -37,20 +37,20 @@ class WorkerRanks:
     ----------
     roll : RollCall
     test : str
-        Name of the test's part of the directory.
+        Name of the test's subdirectory.
     nodeid : str
     size : int
-        How many of the workers take part: the first ones.
+        Number of workers that take part, from the first one.
     token : str
-        Belongs to the run.
+        Secret of the run.
     settings : RunSettings
     environment : mapping
-        Variables over those of the process.
+        Variables added to those of the process.
 
     Attributes
     ----------
     outcomes : list of Outcome
-        Of this rank alone.
+        Outcome of this rank only.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class WorkerRanks:
         self._members = range(size)
 
     def run(self, function: Callable[[], Any]) -> list[Any]:
-        """Call the function as this rank, when all ranks are there.
+        """Wait for all ranks, and call the function as this rank.
 
         Raises
         ------
         DeviceError
-            Where a rank has died, or runs another test.
+            If a rank has died, or runs another test.
         RankStopped
-            Where a rank will not come.
+            If a rank will not run the test.
         """
         __tracebackhide__ = True
         outcome = self.outcomes[0]
@@ -112,14 +112,14 @@ class WorkerRanks:
                 self._say_end(outcome)
 
     def meet(self, kind: str, value: Any = None) -> dict[int, Any]:
-        """Wait until all ranks have come to this meeting or have ended, and return the values of those that came.
+        """Wait until all ranks have joined this meeting or have ended, and return the values of those that joined.
 
         Raises
         ------
         DeviceError
-            Where ranks meet for different things, or one has died.
+            If ranks join different meetings, or one has died.
         RankStopped
-            Where one has failed.
+            If one has failed.
         """
         __tracebackhide__ = True
         place = f"{self._test}/meeting-{self._met}"
@@ -150,7 +150,7 @@ class WorkerRanks:
         return f"unix:@dumpsim-{self._token[:16]}-{self._test}"
 
     def _connect(self) -> Client:
-        """The way to the other ranks."""
+        """Connect to the other ranks."""
         wrong = None
         try:
             return connect(self._address, token=self._token, rank=self.rank, size=self.size)
@@ -159,7 +159,7 @@ class WorkerRanks:
         pytest.fail(wrong, pytrace=False)
 
     def _assemble(self) -> None:
-        """Wait until the bodies of all ranks begin."""
+        """Wait until all ranks begin the body of the test."""
         wrong = None
         try:
             self._await_all()
@@ -235,7 +235,7 @@ class WorkerRanks:
         self._roll.say(f"{self._test}/ended", json.dumps(end))
 
     def _await_ends(self) -> None:
-        """Wait until no rank needs the hub of this process any longer."""
+        """Wait until no rank uses the hub of this process any longer."""
 
         def done() -> bool:
             gone = self._roll.said(f"{self._test}/ended", self._members).keys() | self._roll.lost(self._members).keys()
@@ -245,21 +245,21 @@ class WorkerRanks:
         self._roll.wait(done)
 
     def _name_lost(self, error: BaseException) -> None:
-        """Say which process has ended where an error comes from that."""
+        """Name the lost process if an error comes from its end."""
         if isinstance(error, DumpsimError):
             reason = self._roll.stopped() or self._await_lost()
             if reason and reason not in str(error):
                 error.add_note(reason)
 
     def _await_lost(self) -> str:
-        """Which process has ended, or nothing; one that ends has closed its connections before its lock is free."""
+        """Return which process has ended, or ""; a process closes its connections before its lock is free."""
         until = time.monotonic() + _PARTING_S
         self._roll.wait(lambda: time.monotonic() > until or bool(self._roll.lost(self._members)))
         lost = self._roll.lost(self._members)
         return self._roll.stop(f"{self._roll.describe(lost)} ended in {self._nodeid}") if lost else ""
 
     def _may_go_on(self, missing: list[int], place: str, where: str) -> bool:
-        """Whether nobody of those will come any more; raises where one of them has failed or died."""
+        """Return whether none of these ranks will join any longer; raise if one of them has failed or died."""
         __tracebackhide__ = True
         ended = {rank: json.loads(text) for rank, text in self._roll.said(f"{self._test}/ended", missing).items()}
         for rank, end in ended.items():

@@ -1,4 +1,4 @@
-"""``--dumpsim-ranks=xdist``: every worker of pytest-xdist is a rank, and a test on ranks has one report."""
+"""``--dumpsim-ranks=xdist``: each worker of pytest-xdist is a rank, and a test on ranks has one report."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _KEY = "dumpsim_ranks"
 
 
 class Controller:
-    """What the process that started the workers does: a directory for the run, and a word at crashes.
+    """Hooks of the process that starts the workers: it creates a directory for the run, and names crashed ranks.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class Controller:
         self._directory = Path(tempfile.mkdtemp(prefix="dumpsim-ranks-"))
 
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a new worker where the ranks meet."""
+        """Pass the directory of the run to a new worker."""
         if not node.gateway.spec.popen:
             raise pytest.UsageError(f"--dumpsim-ranks=xdist: {node.gateway.spec} is not a local worker: popen")
         node.workerinput[_KEY] = {"directory": str(self._directory), "size": self._size}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """Name the rank in xdist's report of a crash."""
+        """Name the rank in xdist's crash report."""
         worker = report.node.gateway.id
         report.longrepr = f"{report.longrepr}\n{worker} was rank {worker.removeprefix('gw')} of the run"
 
@@ -54,7 +54,7 @@ class Controller:
 
 
 class Worker:
-    """What a worker does: runs tests on ranks as one of them, and reports them if it is the first that is left.
+    """Hooks of a worker: it runs tests as one of the ranks, and reports them if it is the first remaining one.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Worker:
         self.rank = int(self.name.removeprefix("gw"))
         self.directory = Path(given["directory"])
         self.roll: RollCall | None = None
-        if self.rank < self.size:  # a later number replaces a worker that crashed
+        if self.rank < self.size:  # a later worker replaces a crashed one
             self.roll = RollCall(self.directory, rank=self.rank, size=self.size)
         self.test = ""
         self._count = 0
@@ -103,20 +103,20 @@ class Worker:
         return True
 
     def pytest_sessionfinish(self) -> None:
-        """Nobody has to wait for this rank any longer."""
+        """Mark this rank as finished, so that no other rank waits for it."""
         if self.roll is not None:
             self.roll.close()
 
     # ---------------------------------------------------------------- for the fixture world
     def ranks(self, item: Any, size: int, settings: RunSettings, environment: Mapping[str, str]) -> WorkerRanks:
-        """The ranks of the test that runs."""
+        """Return the ranks of the running test."""
         assert self.roll is not None
         return WorkerRanks(
             self.roll, self.test, item.nodeid, size, token=self.token, settings=settings, environment=environment
         )
 
     def shared_directory(self, item: Any, tmp_path: Path) -> Path:
-        """A directory for the test that runs, the same in all workers; beside their own ones."""
+        """Return a directory of the running test that all workers share."""
         name = re.sub(r"\W", "_", item.name)[:30]
         path = tmp_path.parents[1] / "ranks" / f"{name}-{self.test}"
         path.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class Worker:
 
     # ---------------------------------------------------------------- one test
     def _skips(self, item: Any, wanted: int) -> tuple[str, bool]:
-        """Why the test is skipped, if it is, and whether this worker reports that."""
+        """Return why the test is skipped, if it is, and whether this worker reports that."""
         if self.roll is None:
             crashed = "a worker that crashed"
             return f"{self.name} replaces {crashed}: a rank that is lost cannot come back in the same run", True
@@ -138,7 +138,7 @@ class Worker:
         return reason, self.rank == min(rank for rank in range(self.size) if rank not in lost)
 
     def _together(self, item: Any, nextitem: Any, wanted: int) -> None:
-        """Run the test as one of its ranks, and report it for all if this rank is the first of those that are left."""
+        """Run the test as one of its ranks, and report it for all if this is the first remaining rank."""
         assert self.roll is not None
         roll, members = self.roll, range(wanted)
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
@@ -165,7 +165,7 @@ class Worker:
             self._log(item, self._merge(found, absent))
 
     def _pack(self, reports: Sequence[Any], outcome: Outcome | None) -> dict[str, Any]:
-        """What the others need for the report of the test."""
+        """Return what the other ranks need for the report of the test."""
         hook = self.config.hook
         packed = {r.when: hook.pytest_report_to_serializable(config=self.config, report=r) for r in reports}
         assert self.roll is not None
@@ -186,7 +186,7 @@ class Worker:
 
     # ---------------------------------------------------------------- the report
     def _merge(self, found: Mapping[int, Any], absent: Sequence[Outcome]) -> list[Any]:
-        """One report for each phase of the test."""
+        """Return one report for each phase of the test."""
         merged = []
         for when in ("setup", "call", "teardown"):
             reports = {
@@ -208,14 +208,14 @@ class Worker:
                     ]
                     extend(report, rank_sections(ends, rank))
             merged.append(report)
-            if when == "setup" and not report.passed:  # the others were stopped before the body
+            if when == "setup" and not report.passed:  # the other ranks were stopped before the body
                 break
         if merged[-1].when == "setup":
             merged += [self._unpack(one["reports"]["teardown"]) for one in list(found.values())[:1]]
         return merged
 
     def _merge_call(self, reports: Mapping[int, Any], found: Mapping[int, Any], absent: Sequence[Outcome]) -> Any:
-        """The report of the rank at fault, with a section for each rank."""
+        """Return the report of the rank at fault, with a section for each rank."""
         outcomes = [
             Outcome(rank=rank, **(one["outcome"] or {"state": one["lines"].get("setup") or "not started"}))
             for rank, one in found.items()
@@ -257,13 +257,13 @@ class Worker:
         copy = json.loads(json.dumps(data))  # it is taken apart
         report = self.config.hook.pytest_report_from_serializable(config=self.config, data=copy)
         report.sections = [tuple(section) for section in report.sections]
-        if isinstance(report.longrepr, list):  # of a skip; JSON has no tuples
+        if isinstance(report.longrepr, list):  # of a skip, which is a tuple; JSON made it a list
             report.longrepr = tuple(report.longrepr)
         return report
 
 
 def _wanted(item: Any) -> int:
-    """How many ranks a test wants; one where its marker is wrong, which its setup reports."""
+    """Return the number of ranks of a test; 1 if its marker is wrong, which its setup reports."""
     from dumpsim.core.errors import BadInputError
     from dumpsim.testing.ranks import asked
 
@@ -280,7 +280,7 @@ def _worst(reports: Sequence[Any]) -> str:
 
 
 def _line(report: Any) -> str:
-    """The first line of what went wrong."""
+    """Return the first line of the error."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longreprtext)
     return text.partition("\n")[0] if report.failed else ""

@@ -267,14 +267,15 @@ def test_name(world):
         "@pytest.mark.ranks(2, 2): 2 is given twice",
         "@pytest.mark.ranks(): no number of ranks is given; allowed: ranks(4), several: ranks(1, 2, 4)",
         "@pytest.mark.ranks([1, 2]): [1, 2] is not a number of ranks; allowed: 1 or more (did you mean 'ranks(1, 2)'?)",
-        "@pytest.mark.ranks(size=...): unknown keyword 'size'; allowed: numbers alone: ranks(4)",
+        "@pytest.mark.ranks(size=...): unknown keyword 'size'; allowed: numbers only: ranks(4)",
         "@pytest.mark.ranks(2, 4): several numbers in pytest.param(..., marks=...); allowed: one number",
         "@pytest.mark.ranks: test_method is a method of unittest.TestCase; allowed: plain test functions",
         "@pytest.mark.ranks: test_coroutine is a coroutine",
-        "world.rank: no rank runs here; allowed: @pytest.mark.ranks(4) before the test, world.run(function, 4)",
+        "world.rank: this code does not run on a rank; allowed: @pytest.mark.ranks(4) before the test, "
+        "world.run(function, 4)",
         "world.run: the test runs on ranks already; allowed: calling the function, a test without @pytest.mark.ranks",
         "world.run: 0 is not a number of ranks; allowed: 1 or more",
-        "world.size: no rank runs here, and the test's marker is 'rank'",
+        "world.size: this code does not run on a rank, and the test's marker is 'rank'",
         "(did you mean 'ranks'?) [DS-TST-004]",
     ):
         assert text in output, text

@@ -10,7 +10,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 if os.environ.get("DUMPSIM_RUN"):
     from dumpsim.core.settings import RunSettings
-    from dumpsim.emulate import failure, install, seed, report_no_dump
+    from dumpsim.emulate import failure, install, report_no_dump, seed
 
     install()
     failure.install()
