@@ -1,4 +1,4 @@
-"""Which operators of two dumps are the same: by provenance, then by name, then by order and shape.
+"""Match the operators of two dumps: by script line, then by name, then by order and shape.
 
 Calls of two API dumps are aligned by `callgroup`, as `api_dump_compare` aligns them.
 """
@@ -21,20 +21,23 @@ from dumpsim.core.errors import DumpsimError
 __all__ = ["PUT_IN", "Match", "align"]
 
 
-_LAYERS = {"conv2d": ("conv2d", "biasadd"), "dense": ("matmul", "biasadd")}  # what a graph makes of a layer
-PUT_IN = ("transdata", "cast", "tensormove")  # by compilers, in places of their own, under names that say nothing
+_LAYERS = {
+    "conv2d": ("conv2d", "biasadd"),
+    "dense": ("matmul", "biasadd"),
+}  # layer of an API dump -> operators of a graph
+PUT_IN = ("transdata", "cast", "tensormove")  # operators that compilers insert, where and under what names they like
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Operators that belong together: one of each side, or the parts of a fused one.
+    """Matched operators: one of each side, or a fused one and its parts.
 
     Attributes
     ----------
     left, right : tuple of Operator
         In the order of execution; one of the two is empty for what has no counterpart.
     by : str
-        ``line`` (the same line of the script), ``name``, ``order`` (place and shapes), ``fusion``, or empty.
+        How they were matched: ``line`` (of the script), ``name``, ``order`` (with shapes), ``fusion``, or empty.
     """
 
     left: tuple[Operator, ...]
@@ -45,19 +48,19 @@ class Match:
 def align(left: Sequence[Operator], right: Sequence[Operator], names: Names = NO_NAMES) -> list[Match]:
     """Match the operators of an iteration of two dumps.
 
-    Near linear in their number; no recursion. Where the same operator ran another number of times, values (maximum,
-    minimum, norm of the last output) tell which runs belong together.
+    Nearly linear in their number, without recursion. If an operator ran more often on one side, values (maximum,
+    minimum, norm of the last output) decide which runs are matched.
 
     Parameters
     ----------
     left, right : sequence of Operator
     names : Names
-        What calls of an API dump on the left are called on the right.
+        The names that calls of the left API dump have on the right.
 
     Returns
     -------
     list of Match
-        Every operator is in exactly one; in the order of `left`, those of `right` alone where they ran.
+        Each operator is in exactly one. In the order of `left`; operators of `right` alone stand where they ran.
     """
     apis = [any(one.api for one in side) for side in (left, right)]
     if all(apis):
@@ -78,7 +81,7 @@ def align(left: Sequence[Operator], right: Sequence[Operator], names: Names = NO
 
 
 class _State:
-    """What is matched so far, by index."""
+    """The matches so far, by index."""
 
     def __init__(self, left: Sequence[Operator], right: Sequence[Operator]) -> None:
         self.left, self.right = left, right
@@ -92,13 +95,13 @@ class _State:
         self.partner[i], self.back[j], self.how[i] = j, i, how
 
     def free(self, side: int) -> list[int]:
-        """What has no counterpart yet."""
+        """The operators without a counterpart so far."""
         known = self.partner if side == 0 else self.back
         count = len(self.left if side == 0 else self.right)
         return [n for n in range(count) if n not in known and n not in self.taken[side]]
 
     def groups(self, key: Callable[[Operator], Hashable | None], how: str) -> None:
-        """Match those of equal keys: by their numbers, by their order, or as sequences where their counts differ."""
+        """Match operators of equal keys: by number, by order, or as sequences if their counts differ."""
         ours = _grouped(self.left, self.free(0), key)
         theirs = _grouped(self.right, self.free(1), key)
         for name, mine in ours.items():
@@ -135,7 +138,7 @@ class _State:
         return [(mine[i], others[j]) for i, j in pair(*keys, values, numbers)]
 
     def fused(self) -> None:
-        """A fused operator belongs to those that it was made of. [spec ge 4.6]"""
+        """Match a fused operator with its parts. [spec ge 4.6]"""
         for side, (whole, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
             other = 1 - side
             by_name: dict[str, list[int]] = defaultdict(list)
@@ -153,7 +156,7 @@ class _State:
                 self.whole.append(((n,), tuple(found)) if side == 0 else (tuple(found), (n,)))
 
     def layers(self) -> None:
-        """A call in an API dump belongs to the operators that a graph makes of it, and that end in the same shape."""
+        """Match a call of an API dump with the operators that a graph has for it, if they end in the same shape."""
         for side, (wholes, parts) in enumerate(((self.left, self.right), (self.right, self.left))):
             ways = {n: way for n in self.free(side) if wholes[n].api and (way := _parts(wholes[n]))}
             for count in sorted({len(way) for way in ways.values()}, reverse=True):
@@ -170,7 +173,7 @@ class _State:
                         self.belong(*((one, many) if side == 0 else (many, one)))
 
     def belong(self, ours: tuple[int, ...], theirs: tuple[int, ...], how: str = "order") -> None:
-        """Match operators of both sides, of which one may be the work of several."""
+        """Match one or several operators of one side with those of the other."""
         if len(ours) == len(theirs) == 1:
             self.match(ours[0], theirs[0], how)
         elif ours and theirs:
@@ -196,7 +199,7 @@ class _State:
                 self.belong(found[0], found[1], "name" if words[0] == words[1] else "order")
 
     def gaps(self, wanted: Callable[[Operator], bool]) -> None:
-        """Between what is matched: by type and shapes, then a single one by its shapes."""
+        """Match operators between matched ones: by type and shapes, then a single one by its shapes."""
         chain = self._chain(self.partner)
         free = [i for i in self.free(0) if wanted(self.left[i])], [j for j in self.free(1) if wanted(self.right[j])]
         at = [0, 0]
@@ -223,7 +226,7 @@ class _State:
                     self.match(i, j, "order")
 
     def _chain(self, mine: Iterable[int]) -> list[tuple[int, int]]:
-        """The longest rising choice of what some operators are matched with."""
+        """Return the longest increasing subsequence of the matches."""
         return increasing(sorted((i, self.partner[i]) for i in mine if i in self.partner))
 
     def _rest(
@@ -234,7 +237,7 @@ class _State:
         numbers: tuple[list[int], list[int]],
         chain: list[tuple[int, int]],
     ) -> list[tuple[int, int]]:
-        """Pairs between what the earlier kinds matched in a gap."""
+        """Match the rest of a gap."""
         if not mine or not others:
             return []
         if not chain:
@@ -246,7 +249,7 @@ class _State:
         return found
 
     def matches(self) -> list[Match]:
-        """Everything, in order."""
+        """Return all matches, in order."""
         at: list[tuple[tuple[int, int], Match]] = []
         for i, j in self.partner.items():
             at.append(((i, 1), Match(left=(self.left[i],), right=(self.right[j],), by=self.how[i])))
@@ -278,7 +281,7 @@ def _grouped(
 def _cut(
     mine: Sequence[int], others: Sequence[int], chain: Sequence[tuple[int, int]]
 ) -> "list[tuple[list[int], list[int]]]":
-    """What lies between the links of a chain and is not a link itself."""
+    """Return the ranges between the links of a chain."""
     links = {i for i, _ in chain}, {j for _, j in chain}
     found = []
     a = c = 0
@@ -297,7 +300,7 @@ def _cut(
 
 
 def _provenance(one: Operator) -> Hashable | None:
-    """Script line, scope and type; a line is known by its text, since lines above it come and go."""
+    """Return script line, scope and type. A line is identified by its text, since edits above change its number."""
     line = one.line
     if line is None or not line.code.strip():
         return None
@@ -315,12 +318,12 @@ def _call(one: Operator) -> Hashable:
 
 
 def _shape_of_result(one: Operator) -> Hashable:
-    """Type and shapes of results: what is handed over as input differs between frameworks."""
+    """Return type and shapes of the results: frameworks pass different inputs."""
     return (one.word, one.backward, one.shapes[1])
 
 
 def _first_result(one: Operator) -> Hashable | None:
-    """Type and shape of the first result: other ones are a framework's own."""
+    """Return type and shape of the first result: further ones depend on the framework."""
     return (one.word, one.backward, one.shapes[1][0]) if one.shapes[1] else None
 
 
@@ -330,7 +333,7 @@ def _parts(one: Operator) -> tuple[str, ...]:
 
 
 def _fingerprint(one: Operator) -> tuple[float, float, float]:
-    """Numbers that tell runs of an operator apart; NaN for what is not known."""
+    """Return numbers that distinguish runs of an operator; NaN for unknown ones."""
     entry = (one.outputs or one.inputs)[-1]
     try:
         found = [entry.statistic(name) if name in entry.row or entry.path else None for name in ("max", "min")]

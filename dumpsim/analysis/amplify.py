@@ -1,4 +1,4 @@
-"""How much of what an operator gave differently is explained by what it got differently.
+"""How much of the difference of an operator's results the difference of its inputs explains.
 
 Errors are relative: the Euclidean norm of the difference of two tensors by that of the golden one. Where the function
 of an operator is known up to its weights, both sides are put through it; others may enlarge what they got a little.
@@ -23,8 +23,8 @@ __all__ = ["SUSPECT", "Blame", "Growth", "argument", "explain", "largest", "magn
 
 Array = np.ndarray[Any, Any]
 
-SUSPECT = 10.0  # times what is explained; below that an operator may owe its difference to what it got
-_GAIN = 3.0  # by which an operator of which nothing else is known may enlarge a relative error
+SUSPECT = 10.0  # times the explained difference; below that, the inputs may be the cause
+_GAIN = 3.0  # factor by which an unknown operator may enlarge a relative error
 _BACKWARD_GAIN = 10.0  # gradients are sums of several terms, which cancel
 _ROUNDINGS = 16.0  # of results by the sums of two libraries, in last bits
 _EPSILON = MappingProxyType({"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8})
@@ -32,24 +32,24 @@ _MAGNITUDES = 12
 _GROSS = 0.1  # a relative error that is one, however much larger it may be
 _NARROW = 2.0**-4  # of float8 and its like
 _EPSILON_OF_NORMS = 1e-5
-_LARGEST = 1 << 24  # elements up to which a tensor is put through a function again
+_LARGEST = 1 << 24  # largest tensor to recompute, in elements
 # sums of operands: their errors are those of the operands by the size of the sum
 _SUMS = ("add", "sub", "subtract", "addn", "biasadd", "rsub", "addcmul")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """One line of the ranking: an operator, and how much of its difference is explained.
+    """A row of the ranking: an operator, and how much of its difference is explained.
 
     Attributes
     ----------
     rank, iteration, op_type, op_name, other_name
     tensor : str
-        Where the difference was seen: ``output.0``, or the gradient of another operator.
+        The tensor that differs: ``output.0``, or the gradient of another operator.
     error_in, error_out : float
-        The largest relative difference of what it got and of what it gave; NaN where nothing is known.
+        The largest relative differences of its inputs and of its results; NaN if unknown.
     explained : float
-        The relative difference of what it gave that is explained.
+        The relative difference of the results that is explained.
     verdict : str
         ``suspect``, ``ok`` or ``unknown``.
     basis : str
@@ -73,7 +73,7 @@ class Blame:
 
     @property
     def excess(self) -> float:
-        """How many times what is explained the difference is; 0 where nothing is known."""
+        """The difference, divided by the explained one; 0 if nothing is known."""
         return excess(self.error_out, self.explained)
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Blame:
 
 
 def magnitude(error: float, explained: float) -> int:
-    """By how many powers of ten an error is larger than what is explained, up to 12; -1 where all is explained.
+    """The powers of ten by which an error exceeds the explained one, up to 12; -1 if all is explained.
 
     Of two operators with the same number the earlier one comes first. A relative difference of 2, or a NaN, says no
     more than one of 0.1.
@@ -101,7 +101,7 @@ def magnitude(error: float, explained: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """What is explained of a result, on which basis."""
+    """The explained difference of a result, and its basis."""
 
     error_in: float
     error_out: float
@@ -119,7 +119,7 @@ class Growth:
 
 
 def excess(error: float, explained: float) -> float:
-    """How many times what is explained an error is.
+    """Return an error, divided by the explained one.
 
     Examples
     --------
@@ -134,25 +134,25 @@ def excess(error: float, explained: float) -> float:
 
 
 def argument(one: Tensor) -> bool:
-    """Whether a record of an API dump is a number that the script gave, not a tensor."""
+    """Return whether a record of an API dump is a number from the script, not a tensor."""
     return isinstance(one.entry, ApiEntry) and one.entry.line.dtype.startswith("<class '")
 
 
 def largest(tensors: Iterable[Tensor]) -> float:
-    """The largest relative difference of some tensors; 0 without any, NaN where nothing is known of them."""
+    """Return the largest relative difference of some tensors; 0 without any, NaN if unknown."""
     errors = [one.error for one in tensors]
     known = [error for error in errors if error == error]
     return max(known, default=nan if errors else 0.0)
 
 
 def explain(op_type: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, gradient: bool = False) -> Growth:
-    """Return what the inputs of an operator explain of the difference of its results.
+    """Return how much of the difference of an operator's results its inputs explain.
 
     Parameters
     ----------
     op_type : str
     inputs, outputs : sequence of Tensor
-        Pairs; of a gradient what came into the backward, and all that the operator got and gave.
+        Pairs; for a gradient, the inputs of the backward, and all inputs and outputs of the operator.
     gradient : bool
         Whether `outputs` were made by the backward.
     """
@@ -176,7 +176,7 @@ def explain(op_type: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *
 
 
 def _jumped(op_type: str, found: Growth, outputs: Sequence[Tensor]) -> Growth:
-    """A function with steps explains any difference, unless it got the same to the last bit."""
+    """Treat any difference of a discontinuous function as explained, unless its inputs are bit-equal."""
     said = jump(op_type, outputs[0].entry.dtype) if outputs and found.excess > SUSPECT else ""
     if not said or found.error_in == 0:
         return found
@@ -199,7 +199,7 @@ def _dtype(entry: Any) -> str:
 
 
 def _pair(one: Tensor) -> tuple[Array, Array]:
-    """Both sides of a pair in double."""
+    """Load both sides of a pair as float64."""
     if one.other is None or one.entry.path is None or one.other.path is None:
         raise ValueError("no values")
     sides = side_of(one.entry).load(), side_of(one.other).load()
@@ -209,13 +209,13 @@ def _pair(one: Tensor) -> tuple[Array, Array]:
 
 
 def _apart(own: Array, other: Array) -> float:
-    """The relative difference of two arrays."""
+    """Return the relative difference of two arrays."""
     size = float(np.linalg.norm(other))
     return float(np.linalg.norm(own - other)) / size if size else inf
 
 
 def _sum(inputs: Sequence[Tensor], outputs: Sequence[Tensor], error: float) -> float:
-    """Which part of the error of a sum those of its operands make."""
+    """Return the part of the error of a sum that comes from its operands."""
     made, golden = _pair(outputs[0])
     size = float(np.linalg.norm(made - golden))
     given = 0.0
@@ -226,7 +226,7 @@ def _sum(inputs: Sequence[Tensor], outputs: Sequence[Tensor], error: float) -> f
 
 
 def _over(axes: Callable[[int], tuple[int, ...]]) -> Callable[[Array], Array]:
-    """A normalisation without weights over some axes."""
+    """Normalise over some axes, without weights."""
 
     def normal(array: Array) -> Array:
         over = axes(array.ndim)

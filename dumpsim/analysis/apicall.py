@@ -14,7 +14,7 @@ _NOTHING = (0.0, 0.0, 0.0)  # equal to itself, as calls without inputs are alike
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of an API: what went in, what came out, and the gradients of what came out.
+    """One call of an API: its inputs, its outputs, and the gradients of the outputs.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class Call:
 
     @property
     def is_layer(self) -> bool:
-        """Whether this only says that a module was called."""
+        """Whether this record only marks the call of a module."""
         return self.kind == LAYER
 
     @property
     def key(self) -> tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-        """What two calls of one API on tensors of the same shapes share."""
+        """A key that calls of one API on equal shapes share."""
         return (self.meaning.word, shapes(self.inputs), shapes(self.outputs))
 
     @property
@@ -51,23 +51,23 @@ class Call:
 
     @property
     def signature(self) -> list[float]:
-        """Six numbers that tell how alike the values of two calls are: of the first input and the last output."""
+        """Six statistics, of the first input and the last output, to compare the values of calls."""
         ends = (self.inputs[:1], self.outputs[-1:])
         return [value for end in ends for value in (end[0].extremes if end else _NOTHING)]
 
 
 def shapes(entries: Iterable[ApiEntry]) -> tuple[tuple[int, ...], ...]:
-    """Shapes of some arrays, as the info file has them."""
+    """Return the shapes of some arrays, as in the info file."""
     return tuple(entry.line.shape for entry in entries)
 
 
 def calls(entries: Iterable[ApiEntry]) -> list[Call]:
-    """The calls of one step in the order of their first lines."""
+    """Return the calls of one step, in the order of their first lines."""
     grads: dict[str, dict[str, ApiEntry]] = {}
     groups: list[tuple[str, list[ApiEntry]]] = []
     for entry in entries:
         call = entry.parts.call
-        if entry.parts.direction == "backward":  # of a second backward run the last gradient is the one in the file
+        if entry.parts.direction == "backward":  # after a second backward run, the file has the last gradient
             grads.setdefault(call, {})[entry.line.name] = entry
             continue
         if not groups or groups[-1][0] != call or entry.parts.kind == LAYER:
@@ -78,7 +78,7 @@ def calls(entries: Iterable[ApiEntry]) -> list[Call]:
 
 
 def _call(name: str, entries: list[ApiEntry], grads: dict[str, ApiEntry]) -> Call:
-    """One call from its lines."""
+    """Build a call from its lines."""
     first = (entries or list(grads.values()))[0]
     return Call(
         name=name,
@@ -92,5 +92,5 @@ def _call(name: str, entries: list[ApiEntry], grads: dict[str, ApiEntry]) -> Cal
 
 
 def order(part: int | str) -> tuple[int, int, str]:
-    """Positions before words."""
+    """Sort positional arguments before keyword arguments."""
     return (0, part, "") if isinstance(part, int) else (1, 0, part)

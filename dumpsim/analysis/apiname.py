@@ -1,4 +1,4 @@
-"""Which names mean the same operation, whatever framework or compiler gave them: names as data, nothing imported."""
+"""Tables of names for the same operation in different frameworks and compilers; no framework is imported."""
 
 import re
 from functools import cache
@@ -100,7 +100,7 @@ _SYNONYMS = (
     "unsqueeze expanddims",
 )
 
-# What one call does where another net takes several, in canonical words: hints for calls without a counterpart.
+# Calls that several calls of another net replace, in canonical words: hints for calls without a counterpart.
 COMPOUNDS: MappingProxyType[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
         "dense": (("matmul", "add"), ("matmul", "biasadd"), ("transpose", "matmul", "add")),
@@ -130,7 +130,7 @@ _VERSION = re.compile(r"(?<=[A-Za-z0-9])(?:_?[vV]\d|Ext|_ext)$|(?<=[a-z])D$")
 
 @cache
 def canonical(name: str) -> str:
-    """The name without case, underscores and version, and one of its synonyms.
+    """Return the canonical name: lower case, without underscores and version, one of several synonyms.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _plain(name: str) -> str:
 
 @cache
 def _words() -> dict[str, str]:
-    """Each word that has another for it. What one thing is renamed to on several ways is one operation."""
+    """Return a canonical word for each synonym; synonyms of synonyms are one operation."""
     words = {word: line.split()[0] for line in _SYNONYMS for word in line.split()}
     for (_, ours), (_, theirs) in RENAMES.items():
         one, other = (words.get(_plain(name), _plain(name)) for name in (ours, theirs))

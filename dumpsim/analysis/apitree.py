@@ -37,14 +37,14 @@ _FRAME = re.compile(r"File (?P<path>.*?), line (?P<line>\d{1,9}), in (?P<func>.*
 
 
 class StackIndex(GraphIndex):
-    """The stack file in the place of graphs: it knows the lines of calls, and no nodes.
+    """The stack file, in the role of graphs: it has the script lines of calls, but no nodes.
 
     Parameters
     ----------
     directory : Path
-        ``{framework}_api_dump_stack.json``, no directory here; may be absent.
+        ``{framework}_api_dump_stack.json`` (a file, in spite of the name); may be absent.
     broken : callable
-        As of `GraphIndex`.
+        See `GraphIndex`.
     """
 
     @cached_property
@@ -65,12 +65,12 @@ class StackIndex(GraphIndex):
             return {}
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
-        """The script's lines of a call, outermost first; those of a backward call are its forward call's."""
+        """Return the script lines of a call, outermost first; a backward call has those of its forward call."""
         frames = self.frames(parse_name(f"{op_name}_input"))
         return tuple(line for frame in reversed(frames) if (line := _line(frame)) is not None)
 
     def frames(self, name: ApiName) -> tuple[str, ...]:
-        """The frames of a call as the file has them, innermost first; empty when they were not kept."""
+        """Return the frames of a call from the file, innermost first; empty if they were not recorded."""
         return next((frames for key in stack_keys(name) if (frames := self._stacks.get(key))), ())
 
 
@@ -81,9 +81,9 @@ class ApiEntry(Entry):
     Attributes
     ----------
     line : ApiRecord
-        Its line in the info file.
+        The record in the info file.
     parts : ApiName
-        The parts of its name there.
+        The parts of the record's name.
     graphs : StackIndex
     """
 
@@ -93,7 +93,7 @@ class ApiEntry(Entry):
 
     @property
     def extremes(self) -> tuple[float, float, float]:
-        """Maximum, minimum and mean of the line, or of the file where the line has none; NaN if not known."""
+        """Maximum, minimum and mean from the record, or else from the file; NaN if unknown."""
         if is_statistics_free(self.line) and self.measurable and 0 not in self.line.shape:
             try:
                 return float(self.statistics.max), float(self.statistics.min), float(self.statistics.avg)
@@ -103,7 +103,7 @@ class ApiEntry(Entry):
 
     @property
     def stack(self) -> tuple[str, ...]:
-        """The frames from which the call was made, innermost first; of a gradient, its forward call's."""
+        """The stack of the call, innermost frame first; for a gradient, that of the forward call."""
         return self.graphs.frames(self.parts)
 
 
@@ -116,7 +116,7 @@ def _line(frame: str) -> SourceLine | None:
 
 
 def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None = None) -> Iterator[ApiEntry]:
-    """The tensors of a rank's API dump, in the order of the info file.
+    """Yield the tensors of a rank's API dump, in the order of the info file.
 
     A step begins with the first forward record after a backward one; the place's iteration counts the steps, the time
     stamp the records. [spec api_dump 2.1] `broken` is called with the error of an unreadable stack file.
@@ -124,7 +124,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
     Raises
     ------
     UnreadableError
-        With file and line, for a line that is not a record, after the tensors of those before it.
+        For an invalid line, with file and line number, after the tensors of the lines before it.
     """
     stem = f"{place.api}_api_dump"
     listed = regular_names(place.path, below=place.path)
@@ -165,7 +165,7 @@ def api_entries(place: Place, broken: Callable[[UnreadableError], None] | None =
 
 
 def _name(record: ApiRecord, info: Path, number: int) -> ApiName:
-    """The parts of a record's name."""
+    """Parse a record's name."""
     try:
         return parse_name(record.name)
     except UnreadableError as error:
@@ -185,7 +185,7 @@ def _arrays(place: Path, stem: str, broken: Callable[[UnreadableError], None] | 
 
 
 def _slots(names: Sequence[ApiName]) -> dict[ApiName, int]:
-    """Numbers of arguments and results: their position, or their rank among the call's where one is nested."""
+    """Return indices of arguments and results: positions, or their order in the call if one is nested."""
     calls: dict[tuple[str, str, str], dict[tuple[int | str, ...], ApiName]] = {}
     for name in names:
         calls.setdefault((name.call, name.direction, name.io), {}).setdefault(name.index, name)
@@ -216,7 +216,7 @@ def _measured(records: Iterable[ApiRecord]) -> frozenset[str]:
 
 
 def _row(record: ApiRecord, *, measured: frozenset[str]) -> dict[str, Any]:
-    """The statistics of a line; empty where it has none, which NaN says too."""
+    """Return the statistics of a record; empty if it has none, which is also written as NaN."""
     if is_statistics_free(record) and ("loat" not in record.dtype or 0 in record.shape):
         measured = frozenset()
     row: dict[str, Any] = {ours: getattr(record, name) for name, ours in _STATISTICS.items() if name in measured}

@@ -1,4 +1,4 @@
-"""A tensor inside a bin file: its bytes on the device, and its values on the host."""
+"""A tensor of a bin file: its bytes on the device, and its values on the host."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,28 +29,28 @@ _AS_INTEGERS = {"resource": "int64", "undefined": "uint8"}  # as the vendor's re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """How the bytes of a tensor are read; it follows from a few numbers of the header alone.
+    """How to read the bytes of a tensor; it depends on a few numbers of the header only.
 
     Attributes
     ----------
     dtype, format : str
-        Our names; ``type 99`` and ``format 99`` for numbers that are none's.
+        Our names; ``type 99`` and ``format 99`` for unknown numbers.
     stored : str
-        The type of the bytes where the vendor's reader takes them for another, as for handles.
+        The type of the bytes if the vendor's reader interprets them as another one, as for handles.
     decodable : bool
         Whether the bytes can be decoded as values of the type.
     native : dtype or None
-        The numpy type that sees the bytes as they are, None where they must be decoded.
+        The numpy type to view the bytes with, None if they must be decoded.
     kind : dtype or None
-        The type that is moved when the layout changes, None where it does not.
+        The type of the elements to move if the layout changes, else None.
     device_shape, shape : tuple of int
-        On the device, and of `BinTensor.array`.
+        Shape on the device, and of `BinTensor.array`.
     needed : int
-        Bytes of the elements.
+        Number of bytes of the elements.
     host : tuple or None
-        Shape on the host and its order, None where the data stays as it is on the device.
+        Shape on the host and its order of axes, None if the data is not converted.
     options : mapping
-        How a layout is undone.
+        Options of the conversion.
     """
 
     dtype: str
@@ -66,9 +66,9 @@ class _Reading:
     options: dict[str, Any]
 
 
-@lru_cache(maxsize=1024)  # the tensors of a dump have few types and shapes
+@lru_cache(maxsize=1024)  # a dump has few types and shapes
 def _reading(number: int, layout: int, shape: Shape, original: Shape, size: int, groups: int) -> _Reading:
-    """How to read a tensor of these fields of the header."""
+    """Return how to read a tensor with these fields of the header."""
     row = DTYPES_PROTO.get(number)
     dtype = row.dtype if row is not None else f"type {number}"
     format = FORMATS.get(layout, f"format {layout}")
@@ -117,7 +117,7 @@ def _moved(stored: str, bits: int) -> "np.dtype[Any]":
 def _host(
     original: Shape, device: Shape, kind: "np.dtype[Any]", format: str, rank: int, options: dict[str, Any]
 ) -> tuple[Shape, str | None] | None:
-    """Shape on the host and its order: those whose shape on the device is the file's, or at least as large."""
+    """Return shape and order on the host: those that give the file's device shape, or one of the same size."""
     if max(*original, *device) > _LIMIT:
         return None
     similar = None
@@ -165,7 +165,7 @@ class BinTensor:
 
     @property
     def dtype(self) -> str:
-        """Our name of the type, ``type 99`` for a number that is none's."""
+        """Our name of the type, ``type 99`` for an unknown number."""
         return self._reading.dtype
 
     @property
@@ -175,7 +175,7 @@ class BinTensor:
 
     @property
     def device_shape(self) -> Shape:
-        """Shape on the device; where the file has none, that of its elements in a row."""
+        """Shape on the device; one-dimensional if the file has no shape."""
         return self._reading.device_shape
 
     @property
@@ -185,12 +185,12 @@ class BinTensor:
 
     @property
     def shape(self) -> Shape:
-        """Shape of `array`: the host's, or the device's where there is no way to the host's."""
+        """Shape of `array`: the host's, or the device's if it cannot be converted."""
         return self._reading.shape
 
     @property
     def converted(self) -> bool:
-        """Whether `array` is in another layout than the file."""
+        """Whether the layout of `array` differs from the file's."""
         return self._reading.host is not None
 
     @property
@@ -231,7 +231,7 @@ class BinTensor:
         return host if packed else self._decode(host, reading, shape)
 
     def _checked(self) -> _Reading:
-        """How to read the bytes that are there."""
+        """Return how to read the bytes, after checking their number."""
         reading = self._reading
         if not reading.decodable:
             known = [*DTYPES, *_AS_INTEGERS]
@@ -242,7 +242,7 @@ class BinTensor:
                 code="DS-ANA-007",
             )
         start, end = self.file.spans[f"{self.io}s"][self.slot]
-        size = end - start  # what is there: a part without an address has none
+        size = end - start  # bytes in the file: a part without an address has none
         shape = reading.device_shape
         if reading.needed != size or max(*shape, *self.item.original_shape, 0, 0) > _LIMIT:
             what = f"{reading.dtype} of shape {shape} has {reading.needed} bytes, the file has {size}"
@@ -250,7 +250,7 @@ class BinTensor:
         return reading
 
     def _decode(self, codes: Array, reading: _Reading, shape: Shape) -> Array:
-        """Values of codes; native types are seen as they are, without a copy."""
+        """Decode values; native types are viewed without a copy."""
         if reading.native is not None:
             return codes.reshape(-1).view(reading.native).reshape(shape)
         try:

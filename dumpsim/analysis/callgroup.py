@@ -1,4 +1,4 @@
-"""Which calls of one step are which calls of another: groups of calls that do the same work.
+"""Match the calls of one step with those of another: groups of calls that do the same work.
 
 Calls of one meaning on tensors of the same shapes are pairs, as many as keep the order; among equally many, those whose
 values agree. What is left between two pairs is cut where the tensors that pass from one call to the next have the same
@@ -36,20 +36,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Calls of the origin and calls of the target that do the same work; one side may be empty."""
+    """Calls of the origin and of the target that do the same work; one side may be empty."""
 
     origin: tuple[Call, ...]
     target: tuple[Call, ...]
 
 
 def align(origin: Sequence[Call], target: Sequence[Call], names: Names = NO_NAMES) -> list[Group]:
-    """The groups of two steps, in the order of the calls.
+    """Return the groups of two steps, in the order of the calls.
 
     Parameters
     ----------
     origin, target : sequence of Call
     names : Names
-        What calls of the origin are called in the target.
+        The names that calls of the origin have in the target.
     """
     framework = target[0].framework if target else ""
     if names.pairs:
@@ -221,7 +221,7 @@ def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
 
 
 def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
-    """Cut where the same shapes pass from call to call."""
+    """Cut where the same shapes pass from one call to the next."""
     if not origin or not target:
         return [Group(tuple(origin), tuple(target))] if origin or target else []
     groups, at_i, at_j = [], 0, 0
@@ -253,14 +253,14 @@ def _without_layers(origin: Sequence[Call], target: Sequence[Call], compounds: C
 
 
 def _alone(calls: Sequence[Call], swapped: bool) -> list[Group]:
-    """Calls that nothing answers."""
+    """Return calls without a counterpart as groups of their own."""
     if not calls:
         return []
     return [Group((), tuple(calls)) if swapped else Group(tuple(calls), ())]
 
 
 def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int]]:
-    """Calls after which both sides are cut."""
+    """Return the calls after which both sides are cut."""
     codes: dict[Hashable, int] = {}
     edges = [
         _codes(codes, [(shapes(a.outputs), shapes(b.inputs)) for a, b in pairwise(side)]) for side in (origin, target)

@@ -20,7 +20,7 @@ _MATCH, _SKIP_FIRST = 1, 2
 
 
 def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = False) -> list[tuple[int, int]]:
-    """Pairs (i, j), both rising, whose weights sum up to the most.
+    """Return pairs (i, j), both increasing, with the largest sum of weights.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
     row : callable
         ``row(i, lo, hi)``: the weights of the pairs of i with lo..hi.
     prefer_match : bool
-        Among chains of one weight: the one with its pairs as late as possible; else as early in the first sequence.
+        Among chains of equal weight, prefer late pairs; else early ones of the first sequence.
     """
     pairs: list[tuple[int, int]] = []
     start_i = start_j = 0
@@ -46,7 +46,7 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
         pairs += kept
         if kept:
             start_i, start_j = kept[-1][0] + 1, kept[-1][1] + 1
-        else:  # nothing in common here: step over half of what was seen, but over no pair
+        else:  # nothing in common here: skip half of the window, but no pair
             next_i, next_j = found[0] if found else (end_i, end_j)
             start_i = min(start_i + WINDOW // 2, next_i) if end_i < first else start_i
             start_j = min(start_j + WINDOW // 2, next_j) if end_j < second else start_j
@@ -56,7 +56,7 @@ def heaviest_chain(first: int, second: int, row: Row, *, prefer_match: bool = Fa
 def _window(
     rows: tuple[int, int], columns: tuple[int, int], rest: tuple[int, int], row: Row, prefer_match: bool
 ) -> list[tuple[int, int]]:
-    """The heaviest chain within a window, in view of how many elements are left after it."""
+    """Return the heaviest chain within a window, given the numbers of elements after it."""
     (start_i, end_i), (start_j, end_j) = rows, columns
     width = end_j - start_j
     moves = np.zeros((end_i - start_i, width), np.uint8)
@@ -81,7 +81,7 @@ def _window(
 
 
 def _exit(bottom: NDArray[np.float64], right: NDArray[np.float64], rest: tuple[int, int]) -> tuple[int, int]:
-    """Where the chain leaves a window, the corner if nothing is better.
+    """Return where the chain leaves a window: the corner, unless another exit is better.
 
     A chain that runs beside the diagonal leaves early on one side; it has fewer pairs here, but the elements that it
     leaves over may have theirs after the window. Each of them counts as much as the elements here do on average.

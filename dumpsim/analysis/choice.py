@@ -1,4 +1,4 @@
-"""What a filter asks for: the fields of `DumpSet.filter`, and what a dump has instead where nothing answers."""
+"""The fields of `DumpSet.filter`, and the values that a dump has if nothing matches them."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,12 +17,12 @@ from dumpsim.core.irdoc import SourceLine
 
 __all__ = ["Choice", "absent", "missing", "named", "ranges"]
 
-_SHOWN = 5  # names or values that a message lists
+_SHOWN = 5  # names or values to list in a message
 _WILD = re.compile(r"[*?\[]")
 
 
 def named(pattern: str) -> Callable[[str], bool]:
-    """Return whether an operator's name answers to a pattern, any case, written with ``/`` or as files have it.
+    """Return whether a pattern matches an operator's name, ignoring case, as written with ``/`` or in file names.
 
     A pattern with a wildcard is a glob on the whole name. A word without one is a part of the name; where it ends or
     begins with a digit, a whole number.
@@ -47,12 +47,12 @@ def named(pattern: str) -> Callable[[str], bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The arguments of `DumpSet.filter`, which says what they mean; None asks for nothing.
+    """The arguments of `DumpSet.filter`, where they are documented; None does not filter.
 
     Raises
     ------
     BadInputError
-        Where `io` or `source` cannot be one.
+        For an invalid `io` or `source`.
     """
 
     op: str | None = None
@@ -75,7 +75,7 @@ class Choice:
 
     @cached_property
     def _tests(self) -> dict[str, Callable[[Entry], bool]]:
-        """A test for each field of an entry that was given, those that cost least first."""
+        """Return a test for each given field of an entry, the cheapest first."""
         found: dict[str, Callable[[Entry], bool]] = {}
         if self.op_type is not None:
             op_type = self.op_type.lower()
@@ -99,26 +99,26 @@ class Choice:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """What is asked of a directory, by its attribute."""
+        """Return the requested values of a directory's attributes."""
         asked = {"rank": self.rank, "graph_id": self.graph, "iteration": self.iteration, "step": self.step}
         return {name: value for name, value in asked.items() if value is not None}
 
     def near(self, place: Place) -> bool:
-        """Whether a directory can hold what is asked for."""
+        """Return whether a directory can hold matching tensors."""
         return all(getattr(place, name) == value for name, value in self._places.items())
 
     def __call__(self, entry: Entry) -> bool:
-        """Whether a tensor of such a directory is asked for."""
+        """Return whether a tensor of such a directory matches."""
         return all(test(entry) for test in self._tests.values())
 
     @property
     def asked(self) -> dict[str, object]:
-        """The fields that were given."""
+        """The given fields."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def answered(self, entry: Entry) -> Iterator[str]:
-        """The fields that a tensor answers to, each for itself."""
+        """Return the fields that match a tensor, each tested separately."""
         for name, value in self._places.items():
             if getattr(entry.place, name) == value:
                 yield "graph" if name == "graph_id" else name
@@ -128,7 +128,7 @@ class Choice:
 
 
 def absent(choice: Choice, entries: Iterable[Entry]) -> Iterator[str]:
-    """Say what a dump has instead of what a choice asks for, one line a field that nothing answers to.
+    """Describe what a dump has instead of the requested values, one line for each field without a match.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ def absent(choice: Choice, entries: Iterable[Entry]) -> Iterator[str]:
     Yields
     ------
     str
-        ``no iteration 7; there are 0-3``. Where every field is answered for itself, one line that says so; where the
-        dump is empty, nothing.
+        ``no iteration 7; there are 0-3``. If each field matches separately, one line that says so; for an empty dump,
+        nothing.
     """
     asked = choice.asked
     answered: set[str] = set()
@@ -161,11 +161,11 @@ def absent(choice: Choice, entries: Iterable[Entry]) -> Iterator[str]:
     for name in unanswered:
         yield missing(name, asked[name], there[name])
     if not unanswered and len(asked) > 1:
-        yield f"each of {', '.join(asked)} is there, but no tensor has all of them"
+        yield f"each of {', '.join(asked)} matches some tensor, but no tensor matches all of them"
 
 
 def _values(name: str, entry: Entry) -> Iterator[int | str]:
-    """What an entry has in a field."""
+    """Return the values of an entry in a field."""
     if name == "where":
         return
     if name == "source":
@@ -179,7 +179,7 @@ def _values(name: str, entry: Entry) -> Iterator[int | str]:
 
 
 def missing(name: str, asked: object, there: Collection[int | str]) -> str:
-    """Say that nothing answers to a field, and what there is: all values where they are few, else the nearest."""
+    """Report that nothing matches a field, with all values of the dump if they are few, else the nearest ones."""
     if name == "where":
         return "no tensor passes the test"
     word = {"op": "operator called", "op_type": "operator of type", "source": "operator made by"}.get(name, name)
@@ -203,14 +203,14 @@ def missing(name: str, asked: object, there: Collection[int | str]) -> str:
 
 
 def _far(asked: str, name: str) -> float:
-    """How far a name is from what was asked for: its nearest part counts."""
+    """Return the distance between a name and a pattern: that of the nearest part."""
     word = re.sub(r"[*?\[\]]", "", escape(asked.lower()))
     parts = {name.lower(), *re.split(r"[/_-]", name.lower())}
     return 1 - max(SequenceMatcher(None, word, part).ratio() for part in parts)
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as text, those in a row as a range.
+    """Format numbers as text, with ranges.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def _line(source: str) -> tuple[str, str]:
-    """``train.py:175`` as file and line; no line for ``train.py``."""
+    """Split ``train.py:175`` into file and line; ``train.py`` has no line."""
     name, colon, number = source.rpartition(":")
     if not colon:
         return source, ""
@@ -257,5 +257,5 @@ def _made_by(source: str) -> Callable[[Entry], bool]:
 
 
 def _frame(line: SourceLine) -> bool:
-    """Whether a source line stands for a whole function, whose lines are not the operator's own."""
+    """Return whether a source line stands for a whole function, not for the operator's own lines."""
     return line.code.lstrip().startswith(("def ", "class ", "@"))

@@ -1,4 +1,4 @@
-"""Two dumps side by side: `dumpsim.compare` and the command of that name."""
+"""Compare two dumps: `dumpsim.compare` and the command of that name."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Plan", "Row", "compare", "prepare"]
 
 LONELY = ("only_a", "only_b")
-_PIECE = 128  # pairs that a process gets at once
+_PIECE = 128  # pairs per batch of a process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,13 @@ class Row:
     basis : str
         ``values`` or ``statistics``.
     outside, count : int
-        Elements beyond the tolerance, of how many; of statistics likewise.
+        Elements beyond the tolerance, and all elements; the same for statistics.
     rtol, atol : float
-        The tolerance that held, also where a default was made for elements of this size.
+        The tolerance that was used; defaults are scaled to the size of the elements.
     cosine, max_absolute, ... : float or None
         Measures of `dumpsim.tensor.metrics.Distance`; those of equal tensors are 1 and 0.
     mean, deviation : float or None
-        Of all elements; not known of equal tensors.
+        Of all elements; unknown for equal tensors.
     note : str
     source : str
         ``train.py:175`` of the first dump, or else of the second.
@@ -100,7 +100,7 @@ class Row:
 
     @property
     def finding(self) -> bool:
-        """Whether the two tensors do not agree."""
+        """Whether the two tensors disagree."""
         return self.verdict in FINDINGS
 
     def as_dict(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ _MOMENTS = {  # column -> field of Distance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A row to be: what is known before the tensors are read."""
+    """A row before its tensors are read."""
 
     rank: int
     iteration: int | None
@@ -131,7 +131,7 @@ class _Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a comparison will read: `rows` does the work, one row a tensor, in order."""
+    """The pairs that a comparison reads; `rows` does the work, one row per tensor, in order."""
 
     lines: tuple[_Line, ...]
     equal_nan: bool
@@ -147,11 +147,11 @@ class Plan:
 
     @property
     def names(self) -> set[str]:
-        """Names of the operators, of either side."""
+        """Names of the operators of both sides."""
         return {one.op_name for line in self.lines for one in (line.pair.left, line.pair.right) if one is not None}
 
     def of(self, wanted: Callable[[str], bool]) -> "Plan":
-        """The part whose operators' names, of either side, are wanted."""
+        """Return the part whose operators have one of the wanted names on either side."""
         chosen = (
             line
             for line in self.lines
@@ -160,7 +160,7 @@ class Plan:
         return replace(self, lines=tuple(chosen), groups=tuple(one for one in self.groups if one.any(wanted)))
 
     def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
-        """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
+        """Compute the rows, with several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
         if jobs is None and not worth(len(self.lines), (line.pair.left.path for line in self.lines if line.pair.left)):
             jobs = 1
         tasks = (task for line in self.lines if (task := self._task(line)) is not None)
@@ -170,7 +170,7 @@ class Plan:
             yield self._row(line, next(outcomes) if line.tolerance is not None else None)
 
     def result(self, rows: Iterable[Row]) -> "Comparison":
-        """The comparison that has these rows."""
+        """Return the comparison with these rows."""
         return Comparison(
             rows=tuple(rows),
             unmatched=self.unmatched,
@@ -243,21 +243,21 @@ def _source(entry: Entry | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All rows of a comparison; iterating gives them.
+    """The rows of a comparison; iterate over it to get them.
 
     Attributes
     ----------
     rows : tuple of Row
     unmatched : tuple of str
-        Ranks and iterations that one dump alone has, in words.
+        A sentence for each rank and iteration that only one dump has.
     idle : tuple of str
-        Patterns of tolerances that no tensor answers to and names that no call has, in words.
+        A sentence for each tolerance pattern that matches no tensor, and each name that no call has.
     unreadable : tuple of str
-        What is wrong with files that say which tensors there are, and could not be read.
+        Errors of unreadable files that list tensors.
     coverage : Coverage
-        How many operators have a counterpart.
+        Operators with a counterpart.
     min_matched : float
-        The share of them below which two dumps are not taken for dumps of one network.
+        The share of operators with a counterpart below which the dumps may be of different networks.
     """
 
     rows: tuple[Row, ...]
@@ -280,12 +280,12 @@ class Comparison:
 
     @property
     def findings(self) -> tuple[Row, ...]:
-        """Rows of tensors that do not agree."""
+        """Rows of tensors that disagree."""
         return tuple(row for row in self.rows if row.finding)
 
     @property
     def compared(self) -> int:
-        """Tensors of which both sides were compared."""
+        """Number of compared pairs."""
         return sum(row.verdict in (*AGREEING, *FINDINGS) for row in self.rows)
 
     @property
@@ -295,22 +295,22 @@ class Comparison:
 
     @property
     def shortfall(self) -> str:
-        """What is wrong where too few operators have a counterpart, in words; empty where it is not."""
+        """A sentence if too few operators have a counterpart, else empty."""
         return self.coverage.shortfall(self.min_matched)
 
     @property
     def ok(self) -> bool:
-        """Whether enough has a counterpart, all that was compared agrees, and nothing was unreadable."""
+        """Whether enough operators have a counterpart, all pairs agree, and all files were readable."""
         unreadable = self.unreadable or any(row.verdict == "unreadable" for row in self.rows)
         return bool(self.compared) and not self.findings and not unreadable and not self.shortfall
 
     def to_csv(self, path: "str | Path") -> None:
-        """Write all rows, a line each, below their columns' names, as a whole file.
+        """Write all rows to a CSV file with a header, atomically.
 
         Raises
         ------
         DumpWriteError
-            Naming the file, which is left as it was.
+            With the file's name; the file is not changed.
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -319,7 +319,7 @@ class Comparison:
         write_named(path, file.getvalue().encode("utf-8", "surrogateescape"))
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A table, one row a tensor (extra ``report``)."""
+        """Return a pandas table with one row per tensor (extra ``report``)."""
         frame = frames("pandas").DataFrame([row.as_dict() for row in self.rows], columns=COLUMNS)
         whole = dict.fromkeys(("rank", "iteration", "slot", "other_slot", "outside", "count"), "Int64")
         real = dict.fromkeys(("rtol", "atol", *_MEASURES, *_MOMENTS), "float64")
@@ -346,31 +346,31 @@ def compare(
 ) -> Comparison:
     """Compare two dumps tensor by tensor.
 
-    Operators are matched by the script's line that made them, then by name (with its number, or without), fused
-    operators by the names of their parts, and the rest by their order and shapes. Tensors in a device's layout are
-    compared in the host's. Of dumps without values the statistics are compared.
+    Operators are matched by the script line that created them, then by name (with its number, or without it), fused
+    operators by the names of their parts, and the rest by order and shapes. Tensors in a device layout are converted to
+    the host's layout first. If a dump has no values, statistics are compared.
 
     Parameters
     ----------
     a, b : path or DumpSet
-        Of whatever `dumpsim.open` reads; `b` is the golden one, whose values relative tolerances refer to.
+        Anything that `dumpsim.open` reads. `b` is the golden dump, to whose values relative tolerances refer.
     tol : sequence of str
-        ``PATTERN:RTOL[:ATOL]``; the pattern is a glob on name, type or label of either side; the last one that
-        matches holds. Without one the wider default of the two number types (`tolerance.DEFAULTS`), whose ATOL counts
-        in the size of the golden tensor's elements; after a pair of float16 and float32 that of float16; whole numbers
-        must be equal.
+        ``PATTERN:RTOL[:ATOL]``; the pattern is a glob on name, type or label of either side; the last match
+        wins. By default, the wider default of the two number types (`tolerance.DEFAULTS`) applies, with its ATOL scaled
+        to the size of the golden tensor's elements; after a pair of float16 and float32, that of float16; integers must
+        be equal.
     match : str
-        Iterations by ``number`` or by ``order``.
+        Pair iterations by ``number`` or by ``order``.
     name_map : dict or path, optional
-        APIs that an API dump `a` calls, each with the one or several of `b` that do its work, as `api_dump_compare`
-        takes them: ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
+        The names of APIs of an API dump `a` in `b`, one or several for each, as for `api_dump_compare`:
+        ``{"NN.MyDense": ["NN.Dense", "NN.ReLU"]}``, or a file of such lines.
     equal_nan : bool
         Treat NaN at the same index as equal.
     min_matched : float
-        The share of operators, from 0 to 1, that must have a counterpart in one of the two dumps; below it they may be
-        of different networks, and the comparison is not `ok`. What compilers put in does not count.
+        The share of operators, from 0 to 1, that must have a counterpart in one of the two dumps; below it, the dumps
+        may be of different networks, and the comparison is not `ok`. Operators that compilers insert do not count.
     jobs, scheduler
-        As in `dumpsim.analysis.spread.spread`.
+        See `dumpsim.analysis.spread.spread`.
     progress : callable
         ``progress(done, total)``
 
@@ -381,9 +381,9 @@ def compare(
     Raises
     ------
     UnreadableError
-        Where one of the two is not a dump.
+        If one of the two is not a dump.
     BadInputError
-        For an invalid tolerance, and an unknown way of matching or name.
+        For an invalid tolerance, an unknown way of matching, and an unknown name.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def prepare(
     equal_nan: bool = True,
     min_matched: float = MIN_MATCHED,
 ) -> Plan:
-    """Align two dumps; only names are read, and headers where names do not decide."""
+    """Align two dumps; read only names, and headers if names do not decide."""
     if not 0 <= min_matched <= 1:
         raise BadInputError(f"{min_matched} is not a share", where="min_matched", allowed=("0 to 1",))
     groups: list[Group] = []

@@ -1,4 +1,4 @@
-"""A dump whose ranks hold slices, compared with another dump tensor by tensor of the whole network."""
+"""Compare a dump whose ranks hold slices with another dump, by the tensors of the whole network."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ class GlobalRow:
     other_name : str
         The operator in the second.
     verdict : str
-        As of `dumpsim.analysis.compare.Row`; ``replicas`` where the tensor agrees and replicas of it do not.
+        As in `dumpsim.analysis.compare.Row`; ``replicas`` if the tensor agrees but its replicas disagree.
     ranks : tuple of int
         Ranks whose slice differs from the other dump, or from its replicas.
     outside, count : int
-        Elements beyond the tolerance, of how many.
+        Elements beyond the tolerance, and all elements.
     shape : tuple of int
         Of the whole tensor.
     note : str
@@ -63,7 +63,7 @@ class GlobalRow:
 
     @property
     def finding(self) -> bool:
-        """Whether the tensor does not agree."""
+        """Whether the tensors disagree."""
         return self.verdict not in (*AGREEING, "unknown")
 
     def as_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class GlobalComparison:
     ----------
     rows : tuple of GlobalRow
     unmatched : tuple of str
-        Iterations that one dump alone has, and tensors of the first dump that have no layout, or no counterpart.
+        Iterations of one dump only, and tensors of the first dump without a layout or a counterpart.
     """
 
     rows: tuple[GlobalRow, ...]
@@ -90,12 +90,12 @@ class GlobalComparison:
 
     @property
     def findings(self) -> tuple[GlobalRow, ...]:
-        """What does not agree."""
+        """The rows that disagree."""
         return tuple(row for row in self.rows if row.finding)
 
     @property
     def first(self) -> GlobalRow | None:
-        """The earliest tensor that does not agree: its operator and ranks are where to look."""
+        """The earliest tensor that disagrees; look at its operator and ranks first."""
         return next(iter(self.findings), None)
 
     @property
@@ -119,31 +119,31 @@ def compare_global(
     name_map: NameMap | None = None,
     equal_nan: bool = True,
 ) -> GlobalComparison:
-    """Put the slices of `a` together and compare them with `b`.
+    """Assemble whole tensors from the slices of `a`, and compare them with `b`.
 
     Parameters
     ----------
     a : path or DumpSet
-        The dump of all ranks of a network that is sliced.
+        The dump of all ranks of a sliced network.
     b : path or DumpSet
-        A dump of the same network on one device, or of all ranks of one that is sliced otherwise.
+        A dump of the same network on one device, or on ranks with other slices.
     manifests : iterable of path, optional
-        Those of `a`, by default the ones beside the dump. They have the layouts; without any, these are derived from
-        the graphs in the dump (``rank_0/graphs/*.ir``).
+        The manifests of `a`, which have the layouts; by default those beside the dump. Without any, layouts are derived
+        from the graphs in the dump (``rank_0/graphs/*.ir``).
     tol, match, name_map, equal_nan
-        As of `dumpsim.compare`.
+        See `dumpsim.compare`.
 
     Raises
     ------
     BadInputError
-        Neither a manifest nor a graph of `a` has a layout.
+        If neither a manifest nor a graph of `a` has a layout.
     """
     left = a if isinstance(a, DumpSet) else open_dump(a)
     right = b if isinstance(b, DumpSet) else open_dump(b)
     layouts = layouts_of(left.root, None if manifests is None else [Path(path) for path in manifests])
     if not layouts:
         raise BadInputError(
-            f"no manifest and no graph of {left.root} tells the layout of a tensor",
+            f"no manifest and no graph of {left.root} has the layout of a tensor",
             where="compare_global",
             allowed=("manifests=[...]",),
         )
@@ -174,7 +174,7 @@ def compare_global(
 
 
 def _lowest(dump: DumpSet) -> DumpSet:
-    """The lowest rank, whose order of execution counts."""
+    """Return the lowest rank, which defines the order of execution."""
     ranks = {entry.rank for entry in dump}
     if not ranks:
         raise UnreadableError("holds no tensor", where=str(dump.root))
@@ -182,7 +182,7 @@ def _lowest(dump: DumpSet) -> DumpSet:
 
 
 def _next(entry: Entry, runs: "Counter[Key]") -> Key:
-    """The key of an entry, counting the runs of its operator."""
+    """Return the key of an entry, with the number of the operator's run."""
     plain = key_of(entry)
     runs[plain] += 1
     return key_of(entry, runs[plain] - 1)
@@ -220,7 +220,7 @@ def _row(whole: GlobalArray, other: Entry, expected: Array, tolerance: Tolerance
 
 
 def _guilty(whole: GlobalArray, expected: Array, tolerance: Tolerance, equal_nan: bool) -> Sequence[int]:
-    """The ranks whose slice differs; none for a sum, of which no rank has more than a term."""
+    """Return the ranks whose slice differs; none for a sum, of which each rank has only a term."""
     if whole.sliced.summed or whole.array.shape != expected.shape:
         return ()
     regions: Mapping[int, Any] = {rank: whole.sliced.layout.region(rank) for rank in whole.entries}

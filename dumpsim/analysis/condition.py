@@ -1,4 +1,4 @@
-"""What is wrong with one tensor: how many NaN and infinities it has, by its statistics row or its values."""
+"""Counts of NaN and infinities of a tensor, from its statistics row or its values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ _WHOLE = ("int", "uint", "bool", "qint")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """NaN and infinities by sign; -1 where there are some and a statistics row does not tell how many.
+    """Counts of NaN and infinities by sign; -1 if a statistics row shows that there are some, but not how many.
 
-    Nothing is `known` of a tensor of which neither values nor statistics were dumped.
+    Not `known` for a tensor that was dumped without values and statistics.
     """
 
     nan: int = 0
@@ -43,12 +43,12 @@ _FINITE = Condition()
 
 
 def conditions(sides: Sequence[Side]) -> list[Condition]:
-    """The condition of each tensor; a file that cannot be read is an error in it, and none is raised."""
+    """Return the condition of each tensor; an unreadable file gives its error instead of raising it."""
     return [condition(side) for side in sides]
 
 
 def condition(side: Side) -> Condition:
-    """The condition of a tensor; whole numbers are finite unread."""
+    """Return the condition of a tensor; integers are finite and not read."""
     if side.path is None:
         return condition_of_row(side.row, side.dtype, side.shape)
     if side.dtype.startswith(_WHOLE):
@@ -62,7 +62,7 @@ def condition(side: Side) -> Condition:
 
 
 def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -> Condition:
-    """What a statistics row says of a tensor without values: by counts, or else by extrema, average and norm."""
+    """Return the condition from a statistics row: by counts, or else by extrema, average and norm."""
     if dtype.startswith(_WHOLE) or 0 in shape:
         return _FINITE
     if (found := _counted(row)) is not None:
@@ -77,7 +77,7 @@ def condition_of_row(row: Mapping[str, Any], dtype: str, shape: Sequence[int]) -
 
 
 def _counted(row: Mapping[str, Any]) -> Condition | None:
-    """The counts of a row that has them all."""
+    """Return the counts of a row that has all of them."""
     counts = [row.get(name) for name in NOT_FINITE]
     known = [int(count) for count in counts if count is not None]
     if len(known) < len(counts):

@@ -1,4 +1,4 @@
-"""Dump files of devices to arrays that numpy and torch read: `dumpsim.convert` and the command of that name."""
+"""Convert dump files to arrays for numpy and torch: `dumpsim.convert` and the command of that name."""
 
 import glob
 import os
@@ -29,12 +29,12 @@ TARGETS = ("host", "device", *HOST_ORDERS)
 _NOT_BIN = (".npy", ".csv", ".json", ".pb", ".ir", ".txt")
 _OPDEBUG = "Opdebug.Node_OpDebug."
 _MODE = 0o644
-_LARGE = 1 << 20  # bytes from which on a thread of its own is worth it: threads share one interpreter
+_LARGE = 1 << 20  # bytes from which a thread of its own pays off: small files are mostly interpreter time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A file to convert: where it is, the directory of its results, and its full name."""
+    """A file to convert: its path, the directory of its results, and its full name."""
 
     path: str
     directory: str
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What could not be converted, and why; `tensor` is ``input 0``, or empty for the whole file."""
+    """A file or tensor that was not converted, and why; `tensor` is ``input 0``, or empty for the whole file."""
 
     path: str
     tensor: str
@@ -52,7 +52,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """What became of one file."""
+    """The result of one file."""
 
     path: str
     written: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Converted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What became of all files.
+    """The result of all files.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ def convert(
     Parameters
     ----------
     paths : path or iterable of path
-        Files, directories, which are searched to the bottom, and glob patterns.
+        Files, directories (searched recursively), and glob patterns.
     out : path
-        Directory of the results; it gets the tree that the files have below their directory.
+        Directory to write to; subdirectories are as in the source.
     to : {"npy", "bin", "pt"}
         ``bin`` is the elements alone; ``pt`` needs torch.
     format : str
@@ -101,19 +101,19 @@ def convert(
         order such as ``NHWC``: tensors that have these axes in another order are transposed, others are as with
         ``host``.
     jobs : int, optional
-        Files that are converted at the same time; by default as many as there are processors.
+        Number of files to convert at the same time; by default one per processor.
     overwrite : bool
-        Whether results that are there already are replaced; without it they are failures.
+        Replace existing results, instead of reporting them as failures.
 
     Returns
     -------
     Summary
-        A file or a tensor that cannot be converted is a failure in it; the others are converted all the same.
+        Files and tensors that cannot be converted are failures in it; all others are converted.
 
     Raises
     ------
     BadInputError
-        For an unknown kind or format, and where no path leads to a dump file.
+        For an unknown kind or format, and if no path leads to a dump file.
 
     Notes
     -----
@@ -156,22 +156,22 @@ def convert(
 
 
 def find(paths: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]") -> list[Job]:
-    """The dump files that paths lead to, in order, and where their results go.
+    """Return the dump files below some paths, in order, with the directories of their results.
 
-    Below a directory, files whose names are no dump's are passed over; a file that is named is taken as it is. With
-    several paths, each directory gets one of its own name below `out`.
+    Below a directory, files without a name of a dump file are skipped; a named file is always taken. With several
+    paths, each directory gets a subdirectory of the same name in `out`.
 
     Raises
     ------
     BadInputError
-        For a path that is not there and a pattern that fits nothing.
+        For a path that does not exist and a pattern that matches nothing.
     """
     expanded: list[str] = []
     for given in paths:
         path = os.fspath(given)
         matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
         if not matches:
-            raise BadInputError("does not exist, nor does it fit anything as a pattern", where=path)
+            raise BadInputError("does not exist, and matches nothing as a pattern", where=path)
         expanded += matches
     target = os.path.abspath(out)
     found: dict[str, Job] = {}
@@ -189,7 +189,7 @@ def find(paths: "Sequence[str | os.PathLike[str]]", out: "str | os.PathLike[str]
 
 
 def _below(path: str, root: str, skip: str) -> Iterator[Job]:
-    """Dump files of a tree; links are not followed, and the results' own directory is left out."""
+    """Return the dump files of a tree; links and the directory of the results are skipped."""
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if os.path.abspath(os.path.join(folder, name)) != skip)
         real = _real_names(folder, names) if MAPPING in names else {}
@@ -216,7 +216,7 @@ def convert_each(
     jobs: int | None = None,
     overwrite: bool = False,
 ) -> Iterator[Converted]:
-    """Convert files, giving the result of each in their order as soon as it is there; arguments as in `convert`."""
+    """Convert files, and yield their results in order as they complete; arguments as in `convert`."""
     for value, allowed, where in ((to, KINDS, "to"), (format, TARGETS, "format")):
         if value not in allowed:
             raise BadInputError(
@@ -232,7 +232,7 @@ def convert_each(
 
 
 def _in_order(found: Sequence[Job], writer: "_Writer", count: int) -> Iterator[Converted]:
-    """Large files go to other threads; small ones, which are mostly Python's own work, stay on this one."""
+    """Run large files on other threads, and small ones, which are mostly interpreter time, on this one."""
     if count == 1:
         yield from map(writer.file, found)
         return
@@ -271,7 +271,7 @@ def _torch() -> Any:
 
 
 class _Writer:
-    """Converts files, each by itself; safe to share between threads."""
+    """Converts single files; safe to share between threads."""
 
     def __init__(self, *, to: str, format: str, overwrite: bool) -> None:
         self._to = to
@@ -281,7 +281,7 @@ class _Writer:
         self._made: set[str] = set()
 
     def file(self, job: Job) -> Converted:
-        """All tensors of a file."""
+        """Convert all tensors of a file."""
         written: list[str] = []
         failures: list[Failure] = []
         total = 0
@@ -314,7 +314,7 @@ class _Writer:
         return Converted(path=job.path, written=tuple(written), nbytes=total)
 
     def _tensor(self, job: Job, part: BinTensor) -> tuple[str, int]:
-        """Write one tensor; path and bytes."""
+        """Write one tensor; return its path and size."""
         if self._format == "device":
             array, layout = part.device(), part.format
         else:
@@ -334,14 +334,14 @@ class _Writer:
         return path, write_whole(path, parts, mode=_MODE)
 
     def _place(self, directory: str, name: str) -> str:
-        """Where a result goes; the directory is made, an over-long name noted."""
+        """Return the path of a result; create its directory and note an over-long name."""
         if directory not in self._made:
             os.makedirs(directory, exist_ok=True)
             self._made.add(directory)
         stored, line = stored_name(name, npy_number)
         path = os.path.join(directory, stored)
         if not self._overwrite and os.path.lexists(path):
-            raise BadInputError("is there already; overwrite replaces it", where=path)
+            raise BadInputError("exists already; overwrite replaces it", where=path)
         if line:
             with self._lock:
                 if _real_names(directory, (stored,)).get(stored) != name:
@@ -350,14 +350,14 @@ class _Writer:
 
 
 def _host_layout(part: BinTensor) -> str:
-    """The host's order after the layout of the device is undone."""
+    """Return the order of axes on the host."""
     if not part.converted:
         return part.format
     return part.host_order or {4: "NCHW", 5: "NCDHW"}.get(FORMATS[part.format].rank, "ND")
 
 
 def _pt(array: Array) -> bytes:
-    """What torch.save writes."""
+    """Return the bytes that torch.save writes."""
     import io
 
     torch = _torch()
@@ -367,7 +367,7 @@ def _pt(array: Array) -> bytes:
 
 
 def _reason(error: BaseException, job: Job) -> str:
-    """One line without the path of the file, which stands beside it."""
+    """Return the error as one line without the file's path, which is shown beside it."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     if isinstance(error, UnreadableError):

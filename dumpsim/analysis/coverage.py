@@ -1,4 +1,4 @@
-"""How much of two dumps has a counterpart: whether they are of one network at all."""
+"""The share of operators with a counterpart: whether two dumps are of one network."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dumpsim.analysis.pairing import Pair
 
 __all__ = ["MIN_MATCHED", "Coverage", "Group", "group_of"]
 
-MIN_MATCHED = 0.5  # share of operators below which two dumps are not taken for dumps of one network
+MIN_MATCHED = 0.5  # share of operators below which two dumps may be of different networks
 
 # In canonical words what has no counterpart in another dump of one network: conversions that a compiler puts in, what
 # comes from outside, and what orders and moves but computes nothing. [spec ge 4; MindSpore 2.10]
@@ -25,7 +25,7 @@ _OWN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Names of operators of two dumps that stand in each other's place, or of one dump alone.
+    """Names of matched operators of two dumps, or of operators of one dump alone.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Group:
     compared: bool = True
 
     def any(self, wanted: Callable[[str], bool]) -> bool:
-        """Whether one of the names is wanted."""
+        """Return whether one of the names is wanted."""
         return any(map(wanted, (*self.left, *self.right)))
 
 
@@ -58,7 +58,7 @@ def group_of(match: Match, pairs: Iterable[Pair]) -> Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Operators of two dumps that could have a counterpart in the other, and those that have one.
+    """Numbers of operators that could have a counterpart, and that have one.
 
     Attributes
     ----------
@@ -91,12 +91,12 @@ class Coverage:
     def share(self) -> float:
         """The share that has a counterpart, of the dump of which it is larger; 0 without operators.
 
-        The larger one, since a dump of a few operators beside one of all is of the same network.
+        The larger share, since a dump of a few operators may be of the same network as one of all.
         """
         return max((m / n for m, n in zip(self.matched, self.operators, strict=True) if n), default=0.0)
 
     def shortfall(self, least: float) -> str:
-        """What is wrong where the share is below `least`, in words; empty where it is not."""
+        """Return a sentence if the share is below `least`, else an empty string."""
         if self.share >= least or not any(self.operators):
             return ""
         (ours, theirs), (of_ours, of_theirs) = self.matched, self.operators

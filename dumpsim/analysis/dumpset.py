@@ -1,4 +1,4 @@
-"""`dumpsim.open`: any dump as records, lazily, its tensors memory-mapped."""
+"""`dumpsim.open`: read any dump lazily, with memory-mapped tensors."""
 
 import operator
 import stat
@@ -36,14 +36,14 @@ __all__ = ["DumpSet", "open"]
 def open(path: "str | Path") -> "DumpSet":
     """Open a dump: a tree, a part of one, or a single file.
 
-    Reads what dumpsim writes and what real machines wrote; nothing is loaded before it is asked for.
+    It reads dumps of dumpsim and of real machines; data is loaded when it is used.
 
     Parameters
     ----------
     path : path
         Root of the dump, any directory inside it, an npy or bin file or a statistic.csv.
 
-        A link is followed here, and nowhere in the tree.
+        A link is followed here, but not inside the tree.
 
     Returns
     -------
@@ -52,8 +52,8 @@ def open(path: "str | Path") -> "DumpSet":
     Raises
     ------
     UnreadableError
-        Where nothing of a dump is found; the message says what was looked for. A `MissingFileError`, which is a
-        FileNotFoundError too, where the path does not exist.
+        If no dump is found; the message lists the kinds of files. A `MissingFileError`, which is also a
+        FileNotFoundError, if the path does not exist.
 
     Examples
     --------
@@ -83,14 +83,14 @@ def open(path: "str | Path") -> "DumpSet":
 
 Test = Callable[[Entry], bool]
 Broken = Callable[[UnreadableError], None]
-_COUNTED = 10_000  # tensors that repr() counts
+_COUNTED = 10_000  # tensors to count in repr()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpSet:
-    """The tensors of a dump; iterating gives `Entry` objects in the order of rank, graph, iteration and time.
+    """The tensors of a dump; iteration yields `Entry` objects by rank, graph, iteration and time.
 
-    Made by `open`; `filter` and `lenient` give another one and leave this as it is.
+    Created by `open`. `filter` and `lenient` return a new one.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class DumpSet:
         return sum(1 for _ in self)
 
     def _near(self, place: Place) -> bool:
-        """Whether tensors of a directory are asked for."""
+        """Return whether a directory can hold tensors of this set."""
         return all(choice.near(place) for choice in self.choices) and all(test(place) for test in self.near)
 
     def _all(self) -> Iterator[Entry]:
@@ -164,19 +164,18 @@ class DumpSet:
         source: str | None = None,
         where: Test | None = None,
     ) -> "DumpSet":
-        """A part of the dump; every argument narrows it.
+        """Return a part of the dump; all given arguments must match.
 
         Parameters
         ----------
         op : str
-            Part of the full operator name, any case: ``conv3``; with a wildcard a glob on the whole
-            name: ``*/conv3-*``.
+            Part of the full operator name (``conv3``), or a glob on the whole name (``*/conv3-*``), ignoring case.
         op_type, io, dtype : str
-            ``Conv2D``, ``output``, ``float16``; any case.
+            ``Conv2D``, ``output``, ``float16``, ignoring case.
         slot, rank, graph, iteration, step : int
-            `step` is the training step that O2 trees count beside the device's iteration.
+            `step` is the training step, which O2 trees count in addition to the iteration on the device.
         source : str
-            ``train.py:175`` or ``train.py``: operators that this line of the script made.
+            ``train.py:175`` or ``train.py``: operators that this line or file created.
         where : callable
             ``where(entry) -> bool``
 
@@ -200,7 +199,7 @@ class DumpSet:
         return replace(self, choices=(*self.choices, choice)) if choice.asked else self
 
     def absent(self) -> Iterator[str]:
-        """Say, where nothing matches the last `filter`, what the dump has instead; one line a field.
+        """Describe, if nothing matches the last `filter`, the values that the dump has, one line per field.
 
         Examples
         --------
@@ -220,18 +219,18 @@ class DumpSet:
             yield from absent(self.choices[-1], before)
 
     def lenient(self, broken: Broken) -> "DumpSet":
-        """The same dump, of which damaged files hide nothing but themselves.
+        """Return the same dump, but with damaged files reported and skipped instead of raised.
 
         Parameters
         ----------
         broken : callable
-            Called with the error of each unreadable file that says which tensors there are (a bin file, statistic.csv,
-            an info file, a graph). What comes before the damage is listed.
+            Called with the error of each unreadable file that lists tensors (a bin file, statistic.csv, an info file, a
+            graph). Tensors before the damage are listed.
         """
         return replace(self, broken=broken)
 
     def global_array(self, manifests: "Iterable[str | Path] | None" = None) -> "GlobalArray":
-        """The ranks' slices of one tensor, put together by its layout.
+        """Assemble one whole tensor from the slices of the ranks, by its layout.
 
         Parameters
         ----------
@@ -242,14 +241,14 @@ class DumpSet:
         Returns
         -------
         GlobalArray
-            The whole tensor, and the ranks that disagree where they should hold the same.
+            The whole tensor, and the ranks whose copies of a slice disagree.
 
         Raises
         ------
         BadInputError
-            Where `filter` has not narrowed the dump to one tensor of one iteration.
+            If the set has more than one tensor of one iteration; use `filter` first.
         UnreadableError
-            No manifest has the tensor's layout, or a slice does not fit it.
+            If no manifest has the tensor's layout, or a slice does not fit it.
 
         Examples
         --------
@@ -279,7 +278,7 @@ class DumpSet:
         Raises
         ------
         UnreadableError
-            For an Opdebug file that is none.
+            For an invalid Opdebug file.
         """
         alone = self.root.is_file()
         for place in [place_of(self.root.parent)] if alone else places(self.root):
@@ -287,12 +286,12 @@ class DumpSet:
                 yield from (found for found in overflows(place) if not alone or found.path == self.root)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A table, one row a tensor (extra ``report``)."""
+        """Return a pandas table with one row per tensor (extra ``report``)."""
         frame: pandas.DataFrame = frames("pandas").DataFrame(list(self.rows()), columns=COLUMNS)
         return frame.astype(dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(REAL, "float64"))
 
     def to_polars(self) -> "polars.DataFrame":
-        """A table, one row a tensor (extra ``report``)."""
+        """Return a polars table with one row per tensor (extra ``report``)."""
         library = frames("polars")
         rows = list(self.rows())
         kinds: dict[str, Any] = dict.fromkeys(_WHOLE, library.Int64) | dict.fromkeys(REAL, library.Float64)
@@ -307,14 +306,14 @@ class DumpSet:
     def rows(
         self, statistics: Sequence[str] = (), *, broken: Callable[[UnreadableError], None] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Plain values, one mapping a tensor; statistics that were not dumped are computed only if named.
+        """Return one mapping of plain values per tensor; statistics that were not dumped are computed only if named.
 
         Parameters
         ----------
         statistics : sequence of str
-            Names to compute where they were not dumped.
+            Statistics to compute if they were not dumped.
         broken : callable
-            Called with the error of each unreadable file, which then has no row; None: the first such file is an error.
+            Called with the error of each unreadable file, which then has no row; None: raise the first error.
         """
         for entry in self:
             try:
@@ -334,14 +333,14 @@ class DumpSet:
     def __getitem__(self, index: str) -> "DumpSet": ...
 
     def __getitem__(self, index: "int | slice | str") -> "Entry | list[Entry] | DumpSet":
-        """Tensors by number, in the order of iteration, or by name, as ``filter(op=...)``.
+        """Return tensors by index, in the order of iteration, or by name, as ``filter(op=...)`` does.
 
         Raises
         ------
         IndexError
-            There are not so many.
+            If there are fewer tensors.
         KeyError
-            No operator is called so.
+            If no operator has the name.
 
         Examples
         --------
@@ -391,7 +390,7 @@ class DumpSet:
         return f"<DumpSet {self.root}: {', '.join(said)}{' (filtered)' if self.choices or self.near else ''}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first tensors with statistics, and a line over the steps of each."""
+        """Return HTML for notebooks: the first tensors with statistics, and a sparkline over the steps of each."""
         return html_table(repr(self)[1:-1], self.lenient(lambda error: None))
 
 
@@ -425,7 +424,7 @@ COLUMNS = (
     *("format", "nbytes", "task_id", "stream_id", "timestamp", "path"),
     *NAMES,
 )
-# number types of columns, so that a column in which nothing is known has one too
+# types of columns, also for columns without any value
 _WHOLE = (
     *("rank", "step", "graph", "iteration", "slot", "nbytes", "task_id", "stream_id", "timestamp"),
     *(name for name in NAMES if name not in REAL),
@@ -444,12 +443,12 @@ def _resolved(path: Path) -> Path:
     if stat.S_ISDIR(mode):
         return path
     if not stat.S_ISREG(mode):
-        open_regular(path, follow=True)  # which says what it is instead
+        open_regular(path, follow=True)  # raises an error that says what it is
     return path.resolve() if path.is_symlink() else path
 
 
 def _sniff(path: Path) -> None:
-    """Make sure that a file of any other name is a bin file."""
+    """Check that a file with any other name is a bin file."""
     try:
         BinFile.open(path)
     except UnreadableError:

@@ -1,4 +1,4 @@
-"""One tensor of a dump on disk: what its name, header, statistics row and graph say, each read when asked for."""
+"""One tensor of a dump on disk: its name, header, statistics row and graph, each read on first use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ class Entry:
     place : Place
         Rank, net, graph and iteration.
     path : Path or None
-        The npy or bin file; None where only statistics were dumped.
+        The npy or bin file; None if only statistics were dumped.
     row : mapping
-        The statistics row by field (``max``, ``l2norm``, ``md5``), empty where there is none.
+        The statistics row by field (``max``, ``l2norm``, ``md5``), empty without one.
     graphs : GraphIndex
     part : BinTensor or None
-        The part of a bin file: its header, its bytes, its values on the device.
+        The tensor of a bin file: its header, its bytes, its values on the device.
     """
 
     name: Record
@@ -109,22 +109,22 @@ class Entry:
 
     @property
     def dtype(self) -> str:
-        """Original number type; the stored one where the name does not tell, empty where nothing does."""
+        """Original number type; the stored one if the name has none, empty if unknown."""
         return self.name.dtype or (from_numpy(self._header[0]).name if self.path is not None else "")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the values: on the host, also of a bin file's tensor, where its layout can be converted."""
+        """Shape of the values on the host, also for a bin file's tensor if its layout can be converted."""
         return self._header[1] if self.path is not None and self.part is None else self.name.shape
 
     @property
     def device_shape(self) -> tuple[int, ...]:
-        """Shape of what is in the file: on the device, for a bin file's tensor."""
+        """Shape in the file: for a bin file's tensor, the shape on the device."""
         return self.part.device_shape if self.part is not None else self.shape
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tensor in its file, or as its statistics row counts them."""
+        """Bytes of the tensor in its file, or according to its statistics row."""
         if self.path is None or self.part is not None:
             return self.name.nbytes
         kind, shape = self._header
@@ -136,7 +136,7 @@ class Entry:
         return f"{self.op_name}:{self.io}.{self.slot}"
 
     def answers(self, pattern: str) -> bool:
-        """Whether a glob is for it, any case: by its operator's name, full or as files have it, its type, or its label.
+        """Return whether a glob matches the operator's name (full or as in files), type or label, ignoring case.
 
         Type and name are what ``--tol`` and ``--allow`` choose tensors by.
         """
@@ -146,7 +146,7 @@ class Entry:
 
     @property
     def source(self) -> tuple[SourceLine, ...]:
-        """The script's lines that made the operator, outermost first; empty if no graph has them."""
+        """The script lines that created the operator, outermost first; empty if no graph has them."""
         return self.graphs.lines(self.name.op_name, self.graph_id)
 
     @property
@@ -155,12 +155,12 @@ class Entry:
         return script_line(self.source)
 
     def array(self) -> "np.ndarray[Any, Any]":
-        """The tensor: memory-mapped and read-only, or converted where a bin file holds another layout or type.
+        """Return the tensor: memory-mapped and read-only, or converted from the layout and type of a bin file.
 
         Raises
         ------
         UnreadableError
-            Where only statistics were dumped, or the file is not sound.
+            If only statistics were dumped, or the file is damaged.
         UnsupportedError
             For a type of a bin file whose bytes cannot be decoded; `part.raw()` returns them.
         """
@@ -179,12 +179,12 @@ class Entry:
         return statistics(self.array())
 
     def statistic(self, field: str) -> Any:
-        """One statistic: from the row that was dumped with it, else computed; None for types that have none.
+        """Return one statistic, from the dumped row or else computed; None for types without statistics.
 
         Raises
         ------
         BadInputError
-            For an unknown name; it is a ValueError too.
+            For an unknown name; it is also a ValueError.
         """
         if field in self.row:
             return self.row[field]
@@ -194,7 +194,7 @@ class Entry:
 
     @property
     def measurable(self) -> bool:
-        """Whether there are values of which statistics are known: complex numbers have none. [decisions]"""
+        """Whether there are values with statistics: complex numbers have none. [decisions]"""
         if self.path is None or (self.part is not None and not self.part.decodable):
             return False
         return not self.dtype.startswith("complex")
@@ -214,7 +214,7 @@ class Entry:
 
     @property
     def record(self) -> Record:
-        """The whole record, as a writer would make it."""
+        """Return the whole record, as a writer would create it."""
         return replace(
             self.name,
             rank=self.rank,

@@ -1,4 +1,4 @@
-"""Where something bad begins, and what is known of the operators that are looked at for it."""
+"""Findings of `first`: where something bad begins, and the judged operators and tensors."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -19,37 +19,37 @@ class Finding:
     Attributes
     ----------
     kind : str
-        ``made``: its inputs are good and its output is not. ``received``: an input is bad that no operator of the dump
-        made; ``given``: a parameter or input of the network is; ``amplified``: its results differ beyond the tolerance
-        where its inputs do not, and what its inputs differ by explains that.
+        ``made``: its inputs are good and a result is bad. ``received``: an input is bad, and no operator of the dump
+        made it; ``given``: a parameter or an input of the network is bad; ``amplified``: its results differ beyond the
+        tolerance and its inputs do not, but the small difference of the inputs explains that.
     what : str
         ``nan``, ``inf``, ``nan, inf`` or ``difference``.
     rank, iteration, op_type, op_name
     tensor : str
-        The bad tensor: ``output.0``, or ``NAME:input.0`` where it was seen as another operator's input.
+        The bad tensor: ``output.0``, or ``NAME:input.0`` if it was found as another operator's input.
     basis : str
-        How the inputs were judged: ``inputs`` that were dumped, ``statistics`` of them, ``infinite`` (dumped inputs
-        with infinities, of which NaN was made), ``graph`` (results of the operators that the graph names), ``gradient``
-        (what flows into a call's backward, and all before it), ``order`` (unknown; no operator before it was
-        bad), ``argument`` (a number that the script gave differs), ``detached`` (only one dump has its backward), or
-        ``alone`` (only one dump has the operator).
+        How the inputs were judged: by ``inputs`` that were dumped, by their ``statistics``, ``infinite`` (dumped inputs
+        with infinities, from which NaN was made), by the ``graph`` (results of the operators that it names),
+        ``gradient`` (the input of a call's backward, and all results before it), by ``order`` (unknown; no operator
+        before it was bad), ``argument`` (a number from the script differs), ``detached`` (only one dump has its
+        backward), or ``alone`` (only one dump has the operator).
     detail : str
         How bad: counts of NaN and infinities, or elements beyond the tolerance, the largest
         difference, the relative Euclidean distance and the cosine.
     source, code : str
-        ``train.py:175`` and the text of the line, empty where the dump does not tell.
+        ``train.py:175`` and the text of the line, empty if unknown.
     path, other_path : str or None
         Files of the bad tensor.
     other_name : str
         The operator of the second dump.
     note : str
     next : str
-        A command that shows more.
+        A command that shows details.
     error_in, error_out, explained : float or None
-        Of two dumps: the largest relative difference of what the operator got and of what it gave, and how much of the
-        latter is explained (`dumpsim.analysis.amplify.Blame`).
+        For two dumps: the largest relative differences of the operator's inputs and of its results, and the explained
+        part of the latter (`dumpsim.analysis.amplify.Blame`).
     verdict : str
-        ``suspect``, ``ok`` (all is explained) or ``unknown``; empty for one dump.
+        ``suspect``, ``ok`` (explained) or ``unknown``; empty for a single dump.
     """
 
     kind: str
@@ -80,24 +80,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """What is known of one tensor.
+    """A judged tensor.
 
     Attributes
     ----------
     entry, other : Entry
-        Of the first and the second dump.
+        The tensor in the first and in the second dump.
     kinds : frozenset of str
         Kinds of badness.
     detail : str
-        Words about them.
+        Their description.
     mask : bool
-        Whether -inf is all that is bad, as in masks.
+        Whether -inf is the only bad value, as in masks.
     infinite : bool
-        Whether it has infinities, also those that it may have.
+        Whether it has infinities, including allowed ones.
     task : Task or None
         How a pair was compared.
     counted : bool
-        Whether statistics were compared in the place of elements.
+        Whether statistics were compared instead of elements.
     error : float
         The relative difference of a pair (`Outcome.relative`).
     """
@@ -115,7 +115,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """An operator with its tensors judged; `alone` is the dump that has it, ``A`` or ``B``, if the other has not."""
+    """An operator with its judged tensors; `alone` is ``A`` or ``B`` if only that dump has it."""
 
     operator: Operator
     partner: Operator | None
@@ -127,6 +127,6 @@ class Run:
         return frozenset(kind for one in self.tensors if one.entry.io == io for kind in one.kinds)
 
     def worst(self, kinds: Iterable[str], io: str) -> Tensor:
-        """The first tensor of these kinds."""
+        """Return the first tensor with one of these kinds."""
         wanted = set(kinds)
         return next(one for one in self.tensors if one.entry.io == io and one.kinds & wanted)

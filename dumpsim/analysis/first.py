@@ -1,4 +1,4 @@
-"""The first bad operator of a dump, or of a pair of dumps: `dumpsim.first` and the command of that name."""
+"""Find the first bad operator of one or two dumps: `dumpsim.first` and the command of that name."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -25,26 +25,26 @@ __all__ = ["Search", "first"]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search found; iterating gives the findings, the earliest first.
+    """The result of a search; iteration yields the findings, the earliest first.
 
     Attributes
     ----------
     findings : tuple of Finding
     operators, tensors : int
-        How many were looked at; of two dumps, in both.
+        Numbers of examined operators and tensors; for two dumps, those of both.
     passed_on : int
-        Operators with bad results that only pass on what they got.
+        Operators whose bad results only come from bad inputs.
     skipped : tuple of (str, int)
-        Tensors that were passed and could not be looked at, by reason.
+        Numbers of tensors that could not be examined, by reason.
     unmatched : tuple of str
-        Ranks and iterations that one dump alone has, in words.
+        A sentence for each rank and iteration that only one dump has.
     idle : tuple of str
-        Patterns of `tol` and `allow` that no tensor answers to and names that no call has, in words.
+        A sentence for each pattern of `tol` and `allow` that matches no tensor, and each name that no call has.
     unreadable : tuple of str
-        What is wrong with files that could not be read.
+        Errors of unreadable files.
     ranking : tuple of Blame
-        Of two dumps: the operators of the iterations in which something differs, by the power of ten by which their
-        difference is larger than what is explained, then as they ran.
+        For two dumps: the operators of the iterations that differ, sorted by the power of ten by which their difference
+        exceeds the explained one, then by execution order.
     """
 
     findings: tuple[Finding, ...]
@@ -65,7 +65,7 @@ class Search:
 
     @property
     def maker(self) -> Finding | None:
-        """The operator that made the first bad result, None where none did."""
+        """The operator that made the first bad result, or None."""
         made = [one for one in self.findings if one.kind == "made"]
         earliest = [one for one in made if one.iteration == made[0].iteration]
         return max(earliest, key=_magnitude, default=None)
@@ -90,29 +90,28 @@ def first(
     scheduler: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Search:
-    """The operator that made a NaN, an infinity or a difference, as opposed to those that pass it on.
+    """Find the operator that made a NaN, an infinity or a difference, as opposed to those that pass it on.
 
     Parameters
     ----------
     a, b : path or DumpSet
-        One dump: the first operator with finite inputs and a result that is not. Two: the first one whose inputs agree
-        and whose results differ. Inputs that were not dumped are judged by the graph, if there is one, or else by the
-        order of execution.
+        One dump: find the first operator with finite inputs and a non-finite result. Two dumps: find the first operator
+        whose inputs agree and whose results differ. Inputs that were not dumped are judged by the graph, if there is
+        one, or else by the order of execution.
     allow : sequence of str
         Globs on name, type or label (``*Add-op0:input.1``) of tensors that may hold infinities.
     intended : sequence of str
-        The same for results with -inf only; by default masks and what fills them. Unless there is none, what comes from
-        outside may hold -inf too.
+        The same for results whose only bad value is -inf; by default masks and the operators that fill them. Unless
+        empty, inputs of the network may hold -inf, too.
     tol, match, name_map, jobs, scheduler
-        As in `dumpsim.compare`.
+        See `dumpsim.compare`.
     everything : bool
-        Search on after the first maker, and in later iterations, and count who passes on.
+        Continue after the first maker and in later iterations, and count the operators that pass it on.
     recompute : Recompute
-        Of two dumps: applies the function of an operator to the inputs of its counterpart
-        (`dumpsim.core.evidence.Recompute`); `dumpsim.first` has one. None: what an operator gave is judged by what it
-        got alone.
+        For two dumps: applies the function of an operator to the inputs of its counterpart
+        (`dumpsim.core.evidence.Recompute`); `dumpsim.first` has one. None: judge results by the inputs alone.
     progress : callable
-        ``progress(operators)`` that were looked at so far.
+        ``progress(operators)``, with the number examined so far.
 
     Returns
     -------
@@ -121,9 +120,9 @@ def first(
     Raises
     ------
     UnreadableError
-        Where there is no dump.
+        If a path holds no dump.
     BadInputError
-        For an invalid tolerance, an unknown name or way of matching, and options that do not fit the number of dumps.
+        For an invalid tolerance, an unknown name or way of matching, and options for another number of dumps.
 
     Examples
     --------
@@ -163,7 +162,7 @@ def first(
     )
     operators = tensors = 0
     group: Group | None = None
-    done = False  # enough of this rank and iteration is known
+    done = False  # skip the rest of this rank and iteration
     with closing(stream):
         for here, run in stream:
             if here is not group:

@@ -1,4 +1,4 @@
-"""Which call of an API dump reads what another one made: dumps name no edges, values tell."""
+"""Data flow between the calls of an API dump: dumps have no edges, so equal values connect calls."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
@@ -9,19 +9,19 @@ from dumpsim.analysis.operator import Operator
 
 __all__ = ["PASSING", "call_of", "readers"]
 
-# operations that hand gradients on as they are, in canonical words
+# operations that pass gradients on unchanged, in canonical words
 PASSING = (
     *("add", "sub", "reshape", "transpose", "flatten", "identity", "dropout", "squeeze", "unsqueeze", "stopgradient"),
 )
 
 
 def call_of(one: Operator) -> str:
-    """The name of a call, whichever its direction: ``NN_Dense_0``."""
+    """Return the name of a call without its direction: ``NN_Dense_0``."""
     return one.op_name.removesuffix("_forward").removesuffix("_backward")
 
 
 def readers(calls: Iterable[tuple[str, Iterable[Entry], Iterable[Entry]]]) -> dict[str, list[str]]:
-    """Return, for each call, those that read its results, in the order of the run.
+    """Return the readers of each call's results, in the order of the run.
 
     Parameters
     ----------

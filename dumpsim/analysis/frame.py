@@ -1,4 +1,4 @@
-"""The libraries of tables, which come with an extra."""
+"""Imports pandas or polars, which are optional."""
 
 from importlib import import_module
 from typing import Any
@@ -9,12 +9,12 @@ __all__ = ["frames"]
 
 
 def frames(library: str) -> Any:
-    """The module `pandas` or `polars`.
+    """Return the module `pandas` or `polars`.
 
     Raises
     ------
     UnsupportedError
-        Where it is not installed; names the extra.
+        If it is not installed; the message names the extra.
     """
     try:
         return import_module(library)

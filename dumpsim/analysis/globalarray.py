@@ -1,4 +1,4 @@
-"""The slices of one tensor, put together over the ranks by its layout."""
+"""Assembles a whole tensor from the slices of the ranks, by its layout."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ Key = tuple[int | None, int | None, int | None, str, str, str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """Ranks that should hold the same slice and do not.
+    """Ranks whose copies of one slice differ.
 
     Attributes
     ----------
     ranks : tuple of int
-        Those that differ from most of the replicas; all of them where no value has a majority.
+        The ranks that differ from the majority; all ranks if there is no majority.
     replicas : tuple of int
         All ranks with this slice.
     elements : int
@@ -45,7 +45,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalArray:
-    """A tensor as all ranks together hold it.
+    """A whole tensor, assembled from the slices of all ranks.
 
     Attributes
     ----------
@@ -54,11 +54,10 @@ class GlobalArray:
     sliced : Sliced
         Its layout.
     array : numpy.ndarray
-        The whole tensor, read-only. Of replicas that disagree it has the slice of the majority, else of the lowest
-        rank.
+        The whole tensor, read-only. If replicas disagree, it has the slice of the majority, or else of the lowest rank.
     disagreements : tuple of Disagreement
     missing : tuple of int
-        Ranks that dumped nothing of it. Where no replica stands in for one, its part holds zeros and counts as `holes`.
+        Ranks that did not dump their slice. If no replica has it either, its part is zero and listed in `holes`.
     holes : tuple of tuple of slice
         Parts that no rank dumped.
     """
@@ -84,13 +83,13 @@ class GlobalArray:
 
 
 def key_of(entry: Entry, run: int = 0) -> Key:
-    """What the slices of one tensor have in common; `run` counts the runs of its operator in the iteration."""
+    """Return the key that the slices of one tensor share; `run` numbers the operator's runs in the iteration."""
     place, name = entry.place, entry.name
     return (place.step, place.iteration, place.graph_id, name.op_type, entry.op_name, name.io, name.slot, run)
 
 
 def joined(entries: Iterable[Entry], layouts: Layouts) -> Iterator[tuple[Key, GlobalArray]]:
-    """The tensors of a dump whose layouts are known, one after the other, in the order of the lowest rank."""
+    """Yield the tensors of a dump with known layouts, in the order of the lowest rank."""
     for key, slices in _by_rank(entries).items():
         first = slices[min(slices)]
         sliced = layouts.of(first)
@@ -99,7 +98,7 @@ def joined(entries: Iterable[Entry], layouts: Layouts) -> Iterator[tuple[Key, Gl
 
 
 def only(entries: Iterable[Entry], layouts: Layouts, where: str) -> GlobalArray:
-    """The one tensor that the entries are slices of.
+    """Return the one tensor that the entries are slices of.
 
     Raises
     ------
@@ -122,7 +121,7 @@ def only(entries: Iterable[Entry], layouts: Layouts, where: str) -> GlobalArray:
     sliced = layouts.of(first)
     if sliced is None:
         raise UnreadableError(
-            f"no manifest and no graph tells the layout of {first.label}",
+            f"no manifest and no graph has the layout of {first.label}",
             where=where,
             allowed=tuple(sorted({k[1] for k in layouts})[:4]),
         )
@@ -152,7 +151,7 @@ def _put_together(slices: Mapping[int, Entry], sliced: Sliced) -> GlobalArray:
             raise UnreadableError(
                 f"rank {rank} dumped {array.shape}, its layout says {layout.slice_shape}", where=slices[rank].label
             )
-    # what a Reshape passes on without a kernel is dumped in the shape before [spec observed]
+    # the result of a Reshape without a kernel is dumped in the shape before [spec observed]
     arrays = {rank: array.reshape(layout.slice_shape) for rank, array in arrays.items()}
     first = next(iter(arrays.values()))
     whole = np.zeros(layout.shape, first.dtype)
@@ -183,7 +182,7 @@ def _put_together(slices: Mapping[int, Entry], sliced: Sliced) -> GlobalArray:
 
 
 def _regions(sliced: Sliced) -> dict[tuple[tuple[int, int], ...], list[int]]:
-    """Ranks by the region of the whole tensor that they hold."""
+    """Group the ranks by the region of the whole tensor that they hold."""
     found: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for rank in range(sliced.layout.devices):
         region = tuple((part.start, part.stop) for part in sliced.layout.region(rank))
@@ -192,12 +191,12 @@ def _regions(sliced: Sliced) -> dict[tuple[tuple[int, int], ...], list[int]]:
 
 
 def _terms(sliced: Sliced) -> list[tuple[int, ...]]:
-    """Coordinates along the dimensions that are summed."""
+    """Return the coordinates along the summed dimensions."""
     return list(product(*(range(sliced.layout.extent(dim)) for dim in sliced.summed)))
 
 
 def _by_term(sliced: Sliced, ranks: Sequence[int], terms: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
-    """The ranks of a region by the term of the sum that they hold."""
+    """Group the ranks of a region by the term of the sum that they hold."""
     for term in terms:
         yield [
             rank
@@ -207,7 +206,7 @@ def _by_term(sliced: Sliced, ranks: Sequence[int], terms: Sequence[tuple[int, ..
 
 
 def _majority(arrays: Mapping[int, Array]) -> tuple[int, Disagreement | None]:
-    """A rank that has what most replicas have, and who has something else."""
+    """Return a rank with the majority's slice, and the ranks that differ from it."""
     ranks = sorted(arrays)
     groups: dict[bytes, list[int]] = {}
     for rank in ranks:

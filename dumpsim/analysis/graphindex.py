@@ -1,4 +1,4 @@
-"""From the operator name in a file to its node in the IR, and so to the script's line."""
+"""Finds the IR node, and so the script line, of an operator name in a file."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class GraphIndex:
     directory : Path
         ``rank_{r}/graphs``; may be absent.
     broken : callable
-        Hears of a graph that cannot be read, which then is not there; None: it is an error.
+        Called with the error of an unreadable graph, which is then skipped; None: raise it.
     """
 
     def __init__(self, directory: Path, broken: Callable[[UnreadableError], None] | None = None) -> None:
@@ -34,7 +34,7 @@ class GraphIndex:
 
     @cached_property
     def documents(self) -> dict[int, IrDoc]:
-        """Graphs by id: from the text, which holds more, or else from the protobuf."""
+        """Graphs by id: from the text, which has more information, or else from the protobuf file."""
         found: dict[int, dict[str, Path]] = {}
         read: dict[int, IrDoc] = {}
         try:
@@ -72,7 +72,7 @@ class GraphIndex:
         return nodes
 
     def node(self, op_name: str, graph_id: int | None) -> IrNode | None:
-        """The node of an operator name, escaped or not.
+        """Return the node of an operator name, escaped or not.
 
         A node that a backend pass made anew has another number in the IR than in the files; it is found where its scope
         and type name one node only. [spec observed 0.17] So is a name without its scope, as the documents' samples have
@@ -92,7 +92,7 @@ class GraphIndex:
         return None
 
     def document(self, node: IrNode) -> IrDoc | None:
-        """The graph that holds a node."""
+        """Return the graph that contains a node."""
         return self._documents_of.get(id(node))
 
     @cached_property
@@ -124,11 +124,11 @@ class GraphIndex:
         return {escape(param.name): param.name for doc in self.documents.values() for param in doc.params}
 
     def parameter(self, name: str) -> str:
-        """A graph parameter's own name (``fc1.weight``) for the one in a file name (``fc1_weight``)."""
+        """Return the name of a graph parameter (``fc1.weight``) for that in a file name (``fc1_weight``)."""
         return self._params.get(name, name)
 
     def lines(self, op_name: str, graph_id: int | None) -> tuple[SourceLine, ...]:
-        """The script's lines of an operator, outermost first."""
+        """Return the script lines of an operator, outermost first."""
         node = self.node(op_name, graph_id)
         if node is None:
             return ()

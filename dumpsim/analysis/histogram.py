@@ -10,7 +10,7 @@ _CHUNK = 1 << 20
 
 
 def histogram(array: "np.ndarray[Any, Any]", bins: int = 16) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-    """Edges and counts of the finite values, in equal steps from the smallest to the largest.
+    """Return edges and counts of the finite values, in equal steps from the smallest to the largest.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Operators whose result jumps: a small difference of what they get can be a large one of what they give."""
+"""Discontinuous operators: a small difference of their inputs can become a large one of their results."""
 
 from fnmatch import fnmatchcase
 
@@ -10,14 +10,14 @@ _CHOICE = "tied or nearly tied {} can choose another element"
 _STEP = "values near a step can fall on its other side"
 _COMPARED = "values that are nearly equal can compare the other way"
 
-# functions in pieces, whose derivatives are no continuous ones: torch 2.13, MindSpore 2.10
+# piecewise functions with discontinuous derivatives: torch 2.13, MindSpore 2.10
 _BENT = (
     *("abs", "absolute", "clamp", "clip", "clipbyvalue", "l1loss", "selu", "softshrink", "threshold"),
     *("hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hshrink", "hsigmoid", "hswish"),
 )
 
-# Patterns of canonical names, and what is said of them. That these are no continuous functions of their operands is
-# in their definitions: ONNX operator set 21 (ArgMax, TopK, Round, Floor, Ceil, Sign, Greater, Equal), and for the
+# Patterns of canonical names, and the remark on them. That these functions are not continuous follows from their
+# definitions: ONNX operator set 21 (ArgMax, TopK, Round, Floor, Ceil, Sign, Greater, Equal), and for the
 # gradient of a maximum the choice of its element, MindSpore 2.10 MaxPoolGrad.
 _JUMPS = (
     ("maxpool*grad*", _CHOICE.format("maxima")),
@@ -28,7 +28,7 @@ _JUMPS = (
     ("topk*", _CHOICE.format("values")),
     ("sort*", _CHOICE.format("values")),
     ("argsort*", _CHOICE.format("values")),
-    ("*relu*grad*", _STEP),  # a gradient passes or not by the sign of an operand: MindSpore 2.10 ReluGrad
+    ("*relu*grad*", _STEP),  # the sign of an operand decides whether a gradient passes: MindSpore 2.10 ReluGrad
     *((f"{name}grad", _STEP) for name in _BENT),
     *((f"{name}grad", _CHOICE.format("maxima")) for name in ("max", "amax", "maximum", "reducemax")),
     *((f"{name}grad", _CHOICE.format("minima")) for name in ("min", "amin", "minimum", "reducemin")),
@@ -39,7 +39,7 @@ _WHOLE = ("int*", "uint*", "bool*")
 
 
 def jump(op_type: str, dtype: str) -> str:
-    """What to know of a difference that this operator made in a result of this type; empty for continuous ones.
+    """Return a remark on a difference in a result of this operator and type; empty for continuous operators.
 
     Examples
     --------

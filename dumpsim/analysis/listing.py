@@ -34,12 +34,12 @@ class _Found:
     record: Record
     path: Path | None
     values: dict[str, Any] = field(default_factory=dict)
-    number: int = 0  # of a tensor that the script dumped by itself
+    number: int = 0  # index of a tensor that the script dumped itself
     bin: bool = False
 
     @property
     def key(self) -> Key:
-        """What a row of statistics has in common with the file of its tensor."""
+        """The key that a row of statistics shares with the file of its tensor."""
         return (self.record.op_type, self.record.io, self.record.slot, self.record.timestamp)
 
     @property
@@ -58,11 +58,11 @@ class _Waiting:
                 self._files.setdefault(item.key, []).append(item)
 
     def wants(self, key: Key) -> bool:
-        """Whether a file of this type, io, slot and time stamp waits."""
+        """Return whether a file of this type, io, slot and time stamp waits."""
         return bool(self._files.get(key))
 
     def take(self, number: int, row: Row) -> bool:
-        """Whether a row is that of a file of its operator, which then gets it."""
+        """Assign a row to the waiting file of its operator; return whether there is one."""
         record, values = row
         key = (record.op_type, record.io, record.slot, record.timestamp)
         waiting = self._files.get(key)
@@ -80,7 +80,7 @@ class _Waiting:
         return False
 
     def rest(self) -> set[int]:
-        """Give files of other names the only row of their type and time; return the numbers of these rows."""
+        """Assign to files with other names the only row of their type and time; return the indices of these rows."""
         taken = set()
         for key, rows in self._others.items():
             if len(rows) == 1 and self._files[key]:
@@ -90,7 +90,7 @@ class _Waiting:
 
 
 def files(place: Place) -> Iterator[tuple[Path, str]]:
-    """Files of a directory that may be a dump's, and their full names where mapping.csv has them; no links."""
+    """Return files that may belong to a dump, with their full names from mapping.csv; links are skipped."""
     with os.scandir(place.path) as found:
         names = sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
     pairs = place.path / "mapping.csv"
@@ -107,18 +107,17 @@ def entries(
     only: Path | None = None,
     broken: Callable[[UnreadableError], None] | None = None,
 ) -> Iterator[Entry]:
-    """The tensors of a directory, or of one of its files, by time; rows of statistics joined to their files.
+    """Yield the tensors of a directory, or of one of its files, by time; statistics are joined to their files.
 
     Parameters
     ----------
     broken : callable
-        Called with the error of each file that is not what its name says; what comes before the damage is listed. None:
-        it is an error.
+        Called with the error of each damaged file; tensors before the damage are listed. None: raise it.
 
     Raises
     ------
     UnreadableError
-        With file and offset, where a file is not what its name says.
+        For a damaged file, with its name and the offset.
     """
     if place.api:
         yield from _sound(api_entries(place, broken), broken)
@@ -144,7 +143,7 @@ def entries(
 
 
 def _sound(items: Iterator[T], broken: Callable[[UnreadableError], None] | None) -> Iterator[T]:
-    """The items up to the first that cannot be read, whose error goes to `broken`."""
+    """Yield the items before the first unreadable one, whose error goes to `broken`."""
     try:
         yield from items
     except UnreadableError as error:
@@ -158,7 +157,7 @@ def _order(item: _Found) -> tuple[int, int, str]:
 
 
 def _file(path: Path, name: str, *, loose: bool) -> Iterator[_Found]:
-    """What one file holds."""
+    """Yield the tensors of one file."""
     if name.endswith(".npy"):
         try:
             record = parse_npy(name, where=str(path))
@@ -180,7 +179,7 @@ def _file(path: Path, name: str, *, loose: bool) -> Iterator[_Found]:
 
 
 def _own(path: Path, name: str) -> _Found:
-    """A tensor that the script dumped by itself, or a loose npy file: its name is all there is."""
+    """Return a tensor that the script dumped itself, or a single npy file, of which only the name is known."""
     try:
         record, number = parse_tensordump(name, where=str(path))
     except UnreadableError:
@@ -190,7 +189,7 @@ def _own(path: Path, name: str) -> _Found:
 
 
 def _tensors(item: _Found, place: Place, graphs: GraphIndex) -> Iterator[Entry]:
-    """The tensors of a bin file: inputs, then outputs."""
+    """Yield the tensors of a bin file: inputs, then outputs."""
     assert item.path is not None
     file = BinFile.open(item.path)
     name = file.data.op_name or item.record.op_name
@@ -213,7 +212,7 @@ def _tensors(item: _Found, place: Place, graphs: GraphIndex) -> Iterator[Entry]:
 
 
 def _statistics(path: Path, name: BinName) -> Iterator[_Found]:
-    """Rows of an operator's own statistics."""
+    """Yield the rows of an operator's statistics file."""
     for row in opcsv.parse(small_text(path, _CSV_LIMIT), str(path)):
         record = replace(
             name.record(row.io, row.slot), dtype=row.dtype, format=row.format, shape=row.shape, nbytes=row.nbytes

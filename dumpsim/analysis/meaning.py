@@ -1,4 +1,4 @@
-"""What the name of an API in a dump means: a torch name becomes MindSpore's word for it, and both an operation."""
+"""The meaning of API names in dumps: torch names become MindSpore's names, and both become operations."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,7 @@ Framework = Literal["mindtorch", "mindspore", "torch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What an API is called in MindSpore's words.
+    """The meaning of an API, in MindSpore's names.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Meaning:
     sense : str
         The operation, whatever its kind: equal senses do the same.
     rank : int
-        How much a match of this kind says: cells first, then functions, methods and the rest. [spec api_dump 2.2]
+        Priority of a match of this kind: cells first, then functions, methods and the rest. [spec api_dump 2.2]
     """
 
     word: str
@@ -32,12 +32,14 @@ class Meaning:
 
 
 _RANKS = MappingProxyType({"nn": 0, "functional": 1, "tensor": 2})
-_SPELLINGS = MappingProxyType({"CELU": "CELU", "SELU": "SeLU"})  # listed as CeLU and SeLU, which torch does not have
+_SPELLINGS = MappingProxyType(
+    {"CELU": "CELU", "SELU": "SeLU"}
+)  # the table lists CeLU and SeLU, names that torch does not have
 
 
 @lru_cache(maxsize=4096)
 def meaning(framework: str, kind: str, api: str) -> Meaning:
-    """The meaning of an API as the dump of a framework names it.
+    """Return the meaning of an API by its name in a framework's dump.
 
     Parameters
     ----------

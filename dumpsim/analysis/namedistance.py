@@ -1,4 +1,4 @@
-"""How far names are apart: edits over the longer length, one name against all others at once."""
+"""Edit distances of names, divided by the longer length; one name against all others at once."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ __all__ = ["name_distances"]
 
 
 def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]:
-    """A function of the index of a name: its distances to all names, between 0 (equal) and 1.
+    """Return a function that maps the index of a name to its distances from all names, 0 (equal) to 1.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]
 
 
 def _edits(own: NDArray[np.int32], letters: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Insertions, deletions and replacements from one name to each of the others."""
+    """Return the edit distances from one name to each of the others."""
     count, width = letters.shape
     steps = np.arange(width + 1, dtype=np.int32)
     line = np.broadcast_to(steps, (count, width + 1)).copy()

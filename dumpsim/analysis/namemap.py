@@ -1,4 +1,4 @@
-"""Pairs of API names that the user knows better: a dict, or a file of one pair a line."""
+"""Pairs of API names given by the user: a dict, or a file with one pair per line."""
 
 import json
 import os
@@ -26,12 +26,12 @@ Api = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """APIs of the origin, each with the one or several of the target that do its work."""
+    """APIs of the origin, each with one or several APIs of the target that replace it."""
 
     pairs: Mapping[Api, tuple[Api, ...]]
 
     def meaning(self, api: Api, target: str) -> Meaning | None:
-        """Meaning of an API of the origin: that of its counterpart in `target`; None for an API without a pair.
+        """Return the meaning of an API of the origin: that of its counterpart in `target`; None without a pair.
 
         Several counterparts make a word that no other API has.
         """
@@ -42,11 +42,11 @@ class Names:
         return meaning(target, *first) if not more else Meaning(word=own, sense=own, rank=3)
 
     def words(self, kind: str, api: str) -> tuple[str, ...]:
-        """The operations that do the work of an API of the origin, in canonical words; empty where nothing is said."""
+        """Return the operations that replace an API of the origin, in canonical words; empty without a pair."""
         return tuple(canonical(name) for _, name in self.pairs.get((kind, api), ()))
 
     def compounds(self, target: str) -> Mapping[str, tuple[tuple[str, ...], ...]]:
-        """What one call does where the other net takes several, these pairs included."""
+        """Return the calls that several calls of the other net replace, including these pairs."""
         own = {
             "=" + "_".join(api): (tuple(meaning(target, *part).sense for part in parts),)
             for api, parts in self.pairs.items()
@@ -55,7 +55,7 @@ class Names:
         return MappingProxyType({**COMPOUNDS, **own})
 
     def unused(self, seen: Collection[Api]) -> list[str]:
-        """APIs that no call is of."""
+        """Return the APIs that no call uses."""
         return ["_".join(api) for api in self.pairs if api not in seen]
 
 
@@ -63,12 +63,12 @@ NO_NAMES = Names({})
 
 
 def read_names(source: NameMap | None) -> Names:
-    """The pairs of a dict, or of a file: JSON, or the YAML of one ``Kind.api: Kind.api`` or ``: [.., ..]`` a line.
+    """Read the pairs of a dict or a file: JSON, or YAML with one ``Kind.api: Kind.api`` or ``: [.., ..]`` a line.
 
     Raises
     ------
     BadInputError
-        Naming the line or the key.
+        For an invalid pair; the message has its line or key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A dump as a table in a notebook: one row a tensor, a line over its steps."""
+"""A dump as an HTML table for notebooks: one row per tensor, with a sparkline over its steps."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,9 @@ from dumpsim.core.errors import DumpsimError
 
 __all__ = ["html_table", "sparkline"]
 
-_ENTRIES = 2000  # that are looked at
+_ENTRIES = 2000  # tensors to examine at most
 _ROWS = 30
-_BYTES = 1 << 20  # of a tensor whose statistics are computed for the table
+_BYTES = 1 << 20  # largest tensor to compute statistics of
 _COLUMNS = ("operator", "", "type", "shape", "min", "max", "l2norm", "over the steps")
 _WIDTH, _HEIGHT = 96, 18
 
@@ -24,9 +24,9 @@ def html_table(title: str, entries: Iterable[Entry]) -> str:
     Parameters
     ----------
     title : str
-        Stands above the table.
+        Title above the table.
     entries : iterable of Entry
-        No more of them are read than the table needs.
+        Only as many are read as the table needs.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def _header(entry: Entry) -> tuple[str, str]:
 
 
 def _statistic(entry: Entry, name: str) -> float | None:
-    """A statistic that was dumped, or one that costs little."""
+    """Return a statistic that was dumped, or that is cheap to compute."""
     try:
         value = entry.row.get(name)
         if value is None and entry.nbytes <= _BYTES:
@@ -79,7 +79,7 @@ def _statistic(entry: Entry, name: str) -> float | None:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a line through values as SVG; dots in red where they are NaN or infinite, nothing for less than two.
+    """Return a line through values as SVG; red dots mark NaN and infinities; empty for fewer than two values.
 
     Examples
     --------

@@ -21,18 +21,18 @@ _NUMBERED = re.compile(r"(?P<stem>.*-op|.*_)(?P<number>\d+)(?P<rest>_forward|_ba
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One execution of an operator, as far as it was dumped.
+    """The dumped tensors of one execution of an operator.
 
     Attributes
     ----------
     entries : tuple of Entry
         Its tensors in the order of the dump.
     order : int
-        Its number in the iteration.
+        Its index in the iteration.
     layers : tuple of Entry
         Records of modules in an API dump since the call before this one.
     meant : tuple of str
-        Operations of another dump that are said to do its work, in canonical words.
+        Operations of another dump that a name map gives for it, in canonical words.
     """
 
     entries: tuple[Entry, ...]
@@ -42,14 +42,14 @@ class Operator:
 
     @property
     def word(self) -> str:
-        """The operation; that of one which takes several elsewhere is a word that no other has."""
+        """The operation; an operator with several counterparts gets a unique word."""
         if len(self.meant) > 1:
             return f"={self.op_type}"
         return self.meant[0] if self.meant else canonical(self.op_type)
 
     @property
     def call(self) -> tuple[str, str]:
-        """Kind and name of the API that a call in an API dump is of: ``("NN", "Linear")``."""
+        """Kind and name of the API of a call in an API dump: ``("NN", "Linear")``."""
         return self.op_name.partition("_")[0], self.op_type
 
     @property
@@ -75,7 +75,7 @@ class Operator:
 
     @property
     def backward(self) -> bool:
-        """Whether this is a call's backward in an API dump, of which only what flows in is known."""
+        """Whether this is the backward of a call in an API dump, of which only the incoming gradient is known."""
         return self.api and self.op_name.endswith("_backward")
 
     @cached_property
@@ -88,12 +88,12 @@ class Operator:
 
     @cached_property
     def name(self) -> str:
-        """The name as files have it, so that trees with and without graphs agree."""
+        """The name in file names, which is the same with and without graphs."""
         return escape(self.op_name)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """Names of the operators that were fused into this one; its own name where none were."""
+        """Names of the operators that were fused into this one, or its own name."""
         return tuple(_SEAM.sub(lambda found: f"{found[1]}\0", self.name).split("\0"))
 
     @cached_property
@@ -104,7 +104,7 @@ class Operator:
 
     @cached_property
     def number(self) -> int:
-        """The number in the name, -1 where there is none."""
+        """The number in the name, -1 without one."""
         found = _NUMBERED.fullmatch(self.name)
         return int(found["number"][:18]) if found else -1
 
@@ -132,7 +132,7 @@ def squeezed(entry: Entry) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class _Open:
-    """An execution of which more tensors may come."""
+    """An execution that may get further tensors."""
 
     order: int
     layers: tuple[Entry, ...]
@@ -141,7 +141,7 @@ class _Open:
 
 
 def operators(entries: Iterable[Entry]) -> list[Operator]:
-    """The executions that tensors belong to; one begins where an input or output comes for the second time."""
+    """Group tensors by execution; a new one begins when an input or output appears again."""
     found: list[_Open] = []
     running: dict[tuple[object, str, str], _Open] = {}
     layers: tuple[Entry, ...] = ()
@@ -166,7 +166,7 @@ def operators(entries: Iterable[Entry]) -> list[Operator]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The operators of one rank in one iteration; None where a tree counts none."""
+    """The operators of one rank in one iteration; None if a tree has no iterations."""
 
     rank: int
     iteration: int | None
@@ -176,7 +176,7 @@ class Series:
 def series(entries: Iterable[Entry]) -> Iterator[Series]:
     """Executions by rank and iteration, in that order.
 
-    Where a tree counts steps beside the device's iterations, the one that changes more often is meant: a sunk loop runs
+    If a tree counts both steps and iterations of the device, the one that changes more often is used: a sunk loop runs
     many iterations in a step. [spec mindspore 3.7]
     """
     found: dict[int, dict[tuple[int | None, int | None], list[Entry]]] = {}
@@ -210,5 +210,5 @@ def numbering(keys: Iterable[tuple[int | None, int | None]]) -> dict[tuple[int |
 
 
 def _by_time(entries: list[Entry]) -> list[Entry]:
-    """Several graphs of one iteration take turns."""
+    """Merge several graphs of one iteration by time."""
     return sorted(entries, key=lambda entry: entry.timestamp)

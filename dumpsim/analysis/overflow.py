@@ -15,7 +15,7 @@ from dumpsim.core.errors import UnreadableError
 __all__ = ["Overflow", "overflows"]
 
 _JSON_LIMIT = 1 << 20
-_ANY = 65535  # a context or thread that is not known [spec ge 3.4]
+_ANY = 65535  # an unknown context or thread [spec ge 3.4]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +27,9 @@ class Overflow:
     path : Path
     place : Place
     name : BinName
-        Time, and the ids of the task that found the overflow, which is not the task that has it. [spec ge 3.8]
+        Time, and the ids of the task that detected the overflow, not of the one that overflowed. [spec ge 3.8]
     facts : dict
-        All fields, as `dumpsim.codecs.opdebug.decode` gives them.
+        All fields, as `dumpsim.codecs.opdebug.decode` returns them.
     operators : tuple of (op_type, op_name)
         Operators in the same directory whose files carry the ids of a unit that overflowed, or else of `name`, as in
         MindSpore's overflow dump. [spec mindspore 3.7]
@@ -43,11 +43,11 @@ class Overflow:
 
     @property
     def units(self) -> tuple[tuple[str, Mapping[str, Any], tuple[str, ...]], ...]:
-        """Units that overflowed: name, fields, and what their status says."""
+        """Units that overflowed: name, fields, and the meaning of their status."""
         return opdebug.overflows(self.facts)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Plain values, one mapping a unit."""
+        """Return one mapping of plain values per unit."""
         for unit, fields, said in self.units:
             yield {
                 "rank": self.place.rank,
@@ -65,12 +65,12 @@ class Overflow:
 
 
 def overflows(place: Place) -> Iterator[Overflow]:
-    """The Opdebug files of a directory, by time; of one that is there as bin and as JSON, the bin file.
+    """Return the overflows of a directory by time; the bin file is preferred if there is a JSON file as well.
 
     Raises
     ------
     UnreadableError
-        For an Opdebug file that is none.
+        For an invalid Opdebug file.
     """
     found: dict[str, tuple[BinName, Path]] = {}
     names: list[tuple[tuple[int, int | None], tuple[int, ...], str, str]] = []
@@ -113,7 +113,7 @@ def _ids(name: str) -> tuple[tuple[int, int | None], tuple[int, ...], str, str] 
 def _operators(
     name: BinName, facts: Mapping[str, Any], names: list[tuple[tuple[int, int | None], tuple[int, ...], str, str]]
 ) -> tuple[tuple[str, str], ...]:
-    """Operators of the ids of the units, or else of the file's."""
+    """Return the operators with the ids of the units, or else of the file."""
     for ids, part in [*_unit_ids(facts), ((name.task_id, name.stream_id), ())]:
         same = {
             (op_type, op_name): None

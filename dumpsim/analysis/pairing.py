@@ -1,4 +1,4 @@
-"""What of two dumps is compared with what: iterations, then the tensors of matched operators; and how accurately."""
+"""Pairs the iterations of two dumps, then the tensors of matched operators, and chooses tolerances."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ MATCHING = ("number", "order")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two tensors of matched operators, or one that has no counterpart."""
+    """Two tensors of matched operators, or one without a counterpart."""
 
     left: Entry | None
     right: Entry | None
@@ -34,16 +34,16 @@ class Pair:
 class Accuracy:
     """Tolerances along an iteration.
 
-    Once two tensors that belong together are of different floating types, what is computed from them has the accuracy
-    of the narrower one, whatever its own type: later defaults are not below that type's.
+    After a pair of different floating types, later results have only the accuracy of the narrower type, whatever their
+    own type is: later defaults are at least that type's.
     """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._rules = tuple(reversed(rules))  # the last one that matches holds
+        self._rules = tuple(reversed(rules))  # the last match wins
         self._types: set[str] = set()
 
     def of(self, left: Entry, right: Entry) -> Tolerance:
-        """The tolerance of the next pair."""
+        """Return the tolerance of the next pair."""
         for one in self._rules:
             if left.answers(one.pattern) or right.answers(one.pattern):
                 return one.tolerance
@@ -64,19 +64,19 @@ def _dtype(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The iterations of two dumps side by side.
+    """The paired iterations of two dumps.
 
     Attributes
     ----------
     pairs : list
-        By rank and iteration; None for what one dump does not have.
+        By rank and iteration; None if one dump does not have it.
     unreadable : list of str
-        What is wrong with files that say which tensors there are; reading an operator's line may add to it.
+        Errors of unreadable files that list tensors; reading an operator's line may add some.
     roots : tuple of Path
     names : Names
-        What the calls of the first dump are called in the second.
+        The names that calls of the first dump have in the second.
     unused : tuple of str
-        What is wrong with names that no call of the first dump has, in words.
+        A sentence for each name that no call of the first dump has.
     """
 
     pairs: list[tuple[Series | None, Series | None]]
@@ -87,7 +87,7 @@ class Together:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """Ranks and iterations that one dump alone has, in words."""
+        """A sentence for each rank and iteration that only one dump has."""
         said = []
         for left, right in self.pairs:
             one = left if right is None else right if left is None else None
@@ -98,7 +98,7 @@ class Together:
 
 
 def flags(tol: Iterable[str], match: str, name_map: NameMap | None) -> tuple[str, ...]:
-    """What was asked, as options of a command that shall ask the same; names of a dict have no option."""
+    """Return the settings as command-line options, for a suggested command; a dict of names has no option."""
     words = [word for text in tol for word in ("--tol", text)]
     words += ["--match", match] if match != MATCHING[0] else []
     words += ["--map", os.fspath(name_map)] if isinstance(name_map, str | os.PathLike) else []
@@ -106,7 +106,7 @@ def flags(tol: Iterable[str], match: str, name_map: NameMap | None) -> tuple[str
 
 
 def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, ...]:
-    """What is wrong with patterns that no tensor answers to, in words."""
+    """Return a sentence for each pattern that matches no tensor."""
     waiting = list(dict.fromkeys(patterns))
     if not waiting:
         return ()
@@ -118,13 +118,13 @@ def idle(patterns: Iterable[str], every: Iterable[Series | None]) -> tuple[str, 
         types.add(entry.op_type)
     guesses = ((pattern, nearest(pattern.strip("*"), sorted(types))) for pattern in waiting)
     return tuple(
-        f"no tensor answers to {pattern!r}" + (f" (did you mean {guess!r}?)" if guess else "")
+        f"no tensor matches {pattern!r}" + (f" (did you mean {guess!r}?)" if guess else "")
         for pattern, guess in guesses
     )
 
 
 def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
-    """A dump that reports its damaged files in words and shows all others."""
+    """Return a dump that records errors of damaged files and shows all others."""
     opened = dump if isinstance(dump, DumpSet) else open_dump(dump)
     return opened.lenient(lambda error: unreadable.append(str(error)))
 
@@ -132,10 +132,10 @@ def lenient(dump: "str | Path | DumpSet", unreadable: list[str]) -> DumpSet:
 def together(
     a: "str | Path | DumpSet", b: "str | Path | DumpSet", *, match: str = "number", name_map: NameMap | None = None
 ) -> Together:
-    """Rank by rank, or the only rank with the only one; iterations by number, or the first with the first."""
+    """Pair ranks by number, or the only rank of each; pair iterations by number or by order."""
     if match not in MATCHING:
         raise BadInputError(
-            f"{match!r} is no way to match", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
+            f"unknown way of matching {match!r}", where="match", allowed=MATCHING, nearest=nearest(match, MATCHING)
         )
     names = read_names(name_map)
     unreadable: list[str] = []
@@ -155,7 +155,7 @@ def together(
 
 
 def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[int, int | None], Series]:
-    """Iterations by rank, which may be given for all, and number."""
+    """Return the iterations by rank, which may be overridden, and number."""
     found: dict[tuple[int, int | None], Series] = {}
     for own, members in groupby(side, attrgetter("rank")):
         for n, one in enumerate(members):
@@ -164,7 +164,7 @@ def _keyed(side: Sequence[Series], rank: int | None, match: str) -> dict[tuple[i
 
 
 def pairs_of(match: Match) -> list[Pair]:
-    """The tensors of matched operators side by side: by number, then by shape in order; the rest alone."""
+    """Pair the tensors of matched operators: by slot, then by shape in order; the rest stays alone."""
     if not match.left or not match.right:
         alone = [entry for one in (*match.left, *match.right) for entry in one.entries]
         return [Pair(left=one if match.left else None, right=None if match.left else one) for one in alone]
@@ -177,8 +177,8 @@ def pairs_of(match: Match) -> list[Pair]:
 
 
 def _calls(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
-    """Calls of two API dumps: the inputs of the first ones, the results of the last ones, by shape; the rest alone."""
-    backward = left[-1].backward  # gradients of results, which only the last calls share
+    """Pair calls of two API dumps by shape: inputs of the first ones, results of the last ones."""
+    backward = left[-1].backward  # gradients of results, which only the last calls have in common
     ends = [(left[-1].inputs, right[-1].inputs)]
     if not backward:
         ends = [(left[0].inputs, right[0].inputs), (left[-1].outputs, right[-1].outputs)]
@@ -211,7 +211,7 @@ def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:
 
 
 def _fused(left: Sequence[Operator], right: Sequence[Operator]) -> list[Pair]:
-    """A fused operator and its parts: inputs in order by shape, results of the last part."""
+    """Pair a fused operator with its parts: inputs in order by shape, results with those of the last part."""
     swapped = len(left) == 1
     whole, parts = (left[0], right) if swapped else (right[0], left)
     queue = list(parts[0].inputs)

@@ -1,4 +1,4 @@
-"""The operator where two dumps part: those of an iteration, ranked by how much of their difference is explained."""
+"""Finds the operator where two dumps diverge: ranks the operators of an iteration by unexplained difference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,23 +19,23 @@ from dumpsim.core.evidence import Evidence, Recompute
 
 __all__ = ["PairScan"]
 
-_RECOMPUTED = 64  # operators of an iteration that are recomputed: those with the largest excess
+_RECOMPUTED = 64  # operators to recompute per iteration: those with the largest excess
 _LEAST = 1e-3  # of a relative difference that is beyond the tolerance: of any other nothing is said
 
 
 @dataclass(slots=True, kw_only=True)
 class _Candidate:
-    """An operator that may have made a difference."""
+    """An operator that may have caused a difference."""
 
     run: Run
     growth: Growth
     bad: Tensor | None
     basis: str
     io: str = "output"
-    by: Operator | None = None  # the maker, where the difference was seen at another operator
+    by: Operator | None = None  # the maker, if the difference was found at another operator
     note: str = ""
-    number: int = 1  # of the run in the iteration
-    made: bool = False  # by the tolerance alone: the inputs agree, the results do not
+    number: int = 1  # index of the run in the iteration
+    made: bool = False  # by tolerance alone: the inputs agree, the results do not
     evidence: Evidence | None = None
 
     @property
@@ -77,13 +77,13 @@ class PairScan(Scan):
     Parameters
     ----------
     recompute : Recompute, optional
-        Says whether operators whose difference nothing explains compute what their counterparts do.
+        Checks whether operators with an unexplained difference compute the same as their counterparts.
     dumps : tuple of DumpSet
-        What `recompute` is given.
+        Arguments for `recompute`.
     tolerated : bool
-        Whether the user said how far tensors may be apart: then what is within that is not to blame.
+        Whether the user gave tolerances: then differences within them are not reported.
     **options
-        As of `Scan`.
+        See `Scan`.
     """
 
     def __init__(
@@ -105,17 +105,17 @@ class PairScan(Scan):
         self._candidates: list[_Candidate] = []
         self._forward: list[Run] = []
         self._backward: list[Run] = []
-        self._worst = 0.0  # of all results so far
+        self._worst = 0.0  # largest difference of all results so far
         self._errors: dict[str, float] = {}
         self._told = len(self._found)
 
     @property
     def ranking(self) -> tuple[Blame, ...]:
-        """The operators of the iterations in which something differs, those that explain least first."""
+        """The operators of the iterations that differ, the least explained first."""
         return tuple(self._ranked)
 
     def take(self, run: Run) -> bool:
-        """Look at the next operator; never enough before the iteration ends."""
+        """Examine the next operator; an iteration is always examined to its end."""
         one = run.operator
         if run.alone:
             self._alone.append(run)
@@ -168,14 +168,14 @@ class PairScan(Scan):
         self._add(run, basis, bool(made), arguments)
 
     def _alone_made(self, source: tuple[Run, list[str]], run: Run, kinds: frozenset[str]) -> None:
-        """Note the operator of one dump alone whose result came here."""
+        """Record the operator of one dump alone whose result arrives here."""
         maker, through = source
         bad = run.worst(kinds, "input")
         if canonical(maker.operator.op_type) in GIVEN:
-            note = f"only {maker.alone} dumped it; it comes to {bad.entry.label}"
+            note = f"only {maker.alone} dumped it; it reaches {bad.entry.label}"
             self._report(run, "given", kinds, "alone", "input", note, by=maker.operator)
             return
-        note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result comes to {bad.entry.label}"
+        note = f"{'B' if maker.alone == 'A' else 'A'} has no such operator; its result reaches {bad.entry.label}"
         note += f" through {some(through)}" if through else ""
         growth = replace(
             explain(maker.operator.op_type, (), (bad,)), basis="alone", reason=f"only {maker.alone} has it"
@@ -187,7 +187,7 @@ class PairScan(Scan):
         )
 
     def _add(self, run: Run, basis: str, made: bool, arguments: Sequence[Tensor]) -> None:
-        """Note what an operator's inputs explain of its results."""
+        """Record how much of an operator's difference its inputs explain."""
         one = run.operator
         gave = [tensor for tensor in run.tensors if tensor.entry.io == "output"]
         got = [
@@ -211,7 +211,7 @@ class PairScan(Scan):
             )
 
     def _before_it(self, run: Run, basis: str) -> float:
-        """The largest difference of what an operator whose inputs were not dumped may have got."""
+        """Return the largest difference of possible inputs of an operator without dumped inputs."""
         if basis == "order":
             return self._worst
         reads = self._reads(run.operator)
@@ -220,7 +220,7 @@ class PairScan(Scan):
     # -- the end of an iteration
 
     def close(self) -> None:
-        """Rank the operators of the iteration, and report the one that is to blame."""
+        """Rank the operators of the iteration, and report the first one."""
         runs = [*self._forward, *self._backward]
         if not runs:
             self._reset()
@@ -241,7 +241,7 @@ class PairScan(Scan):
         self._reset()
 
     def _weigh(self) -> None:
-        """Recompute the operators of which nothing is explained."""
+        """Recompute the operators with an unexplained difference."""
         if self._recompute is None:
             return
         asked = [
@@ -265,7 +265,7 @@ class PairScan(Scan):
                 )
 
     def _evidence(self, own: Operator, other: Operator) -> Evidence:
-        """Whether either side's function makes of the other's inputs what the other has."""
+        """Return whether the function of one side turns the other side's inputs into the other side's results."""
         assert self._recompute is not None
         a, b = self._dumps
         for dump, function, on in ((b, other, own), (a, own, other)):
@@ -276,27 +276,27 @@ class PairScan(Scan):
         return next((one for one in each if one.verdict == "suspect"), Evidence.skip(each[0].reason))
 
     def _accuse(self, ranked: Sequence[_Candidate]) -> None:
-        """Report the first of the ranking; where nothing stands out, the one that crossed the tolerance."""
+        """Report the first operator of the ranking; if none stands out, the first beyond the tolerance."""
         suspects = [one for one in ranked if one.growth.excess > SUSPECT]
         far = [one for one in suspects if one.beyond]
         if far:
             for one in far if self._everything else far[:1]:
-                self._tell(one, "made")
+                self._report_candidate(one, "made")
             return
         if len(self._found) > self._told:
             return
         if suspects and not self._tolerated:
             note = "its result is within the tolerance, and what follows is not"
             suspects[0].note = joined(note, suspects[0].note) if suspects[0].basis != "detached" else suspects[0].note
-            self._tell(suspects[0], "made")
+            self._report_candidate(suspects[0], "made")
             return
         crossed = next((one for one in self._candidates if one.made), None)
         if crossed is not None:
             explained = crossed.growth.basis in ("recomputed", "function") and crossed.growth.error_in > 0
-            self._tell(crossed, "amplified" if explained else "made")
+            self._report_candidate(crossed, "amplified" if explained else "made")
 
-    def _tell(self, one: _Candidate, kind: str) -> None:
-        """Report a candidate."""
+    def _report_candidate(self, one: _Candidate, kind: str) -> None:
+        """Add a candidate to the findings."""
         run, bad = one.run, one.bad
         assert bad is not None
         got = [tensor for tensor in run.tensors if tensor.entry.io == "input"]
@@ -311,7 +311,7 @@ class PairScan(Scan):
         self._report(run, kind, kinds, basis, one.io, note, by=one.by, bad=bad, blame=one.blame(), number=one.number)
 
     def _optimizer(self, one: _Candidate) -> str:
-        """That the iteration before agrees, where weights are all that can have come from there."""
+        """Return a remark that the iteration before agrees, so that only updated weights can differ."""
         last, clean = self._clean.get(one.operator.rank, (None, False))
         here = one.operator.iteration
         if not clean or last is None or here is None or here != last + 1 or not has_weights(one.operator):
@@ -321,7 +321,7 @@ class PairScan(Scan):
     # -- gradients
 
     def _gradients(self, detached: set[str]) -> None:
-        """What flows into a call's backward was made by the backward of those that read its result."""
+        """Assign the incoming gradient of a call to the backward of the calls that read its result."""
         if not any(tensor.error > 0 or tensor.kinds for run in self._backward for tensor in run.tensors):
             return
         back = {call_of(run.operator): run for run in self._backward}
@@ -356,7 +356,7 @@ class PairScan(Scan):
         for _, back, forward in makers:
             got += [tensor for tensor in back.tensors if tensor.entry.io == "input"] if back is not None else []
             got += [tensor for tensor in forward.tensors if not argument(tensor)] if forward is not None else []
-        # a sum of gradients passes them on: of several readers one with a function of its own is the more likely
+        # a sum passes gradients on: among several readers, one with another function is more likely
         _, back, forward = next(
             (one for one in makers if one[2] is None or canonical(one[2].operator.op_type) not in PASSING), makers[0]
         )
@@ -375,7 +375,7 @@ class PairScan(Scan):
         )
 
     def _readers(self) -> dict[str, list[str]]:
-        """Calls of the first dump, or of its counterparts in the second, that read what a call made."""
+        """Return the calls of the first dump that read a call's results, there or in the second dump."""
         alone = [one.operator for one in self._alone if not one.operator.backward]
         ours = [*(run.operator for run in self._forward), *alone]
         theirs = {call_of(run.partner): call_of(run.operator) for run in self._forward if run.partner is not None}
@@ -387,7 +387,7 @@ class PairScan(Scan):
         return found
 
     def _detached(self) -> list[_Candidate]:
-        """Calls of which one dump alone has a backward, though what reads their result has one in both."""
+        """Report calls with a backward in only one dump, although the readers of their results have one in both."""
         lone = {"A": set[str](), "B": set[str]()}
         for one in self._alone:
             if one.operator.backward:
@@ -431,12 +431,12 @@ class PairScan(Scan):
 
 
 def _parts(one: Operator) -> tuple[str, tuple[Entry, ...], tuple[Entry, ...]]:
-    """The name of a call, what it read and what it made."""
+    """Return the name of a call, its inputs and its results."""
     return call_of(one), one.inputs, one.outputs
 
 
 def _arguments(arguments: Sequence[Tensor]) -> str:
-    """Which arguments differ, in words."""
+    """Describe the arguments that differ."""
     said = []
     for one in arguments[:3]:
         values = [f"{entry.line.max:g}" for entry in (one.entry, one.other) if isinstance(entry, ApiEntry)]

@@ -1,4 +1,4 @@
-"""Where in a dump a directory stands: rank, net, graph, iteration, from directory names alone.
+"""The position of a directory in a dump (rank, net, graph, iteration), from directory names alone.
 
 ==============  =======================================================================================================
 O0/O1, CPU, GPU  ``{path}/rank_{r}/{net}/{graph}/{iteration}`` [spec mindspore 3.1]
@@ -39,19 +39,19 @@ class Place:
     ----------
     path : Path
     rank : int
-        Rank, or the device where a tree has no ranks.
+        Rank, or the device if a tree has no ranks.
     net : str
         Net, or the name of the model in O2 and GE trees.
     graph_id, iteration : int or None
-        Graph or model, and the iteration that the device counts.
+        Graph or model, and the iteration as the device counts it.
     rank_path : Path or None
-        Directory of the rank, beside whose data the graphs are.
+        Directory of the rank, which also holds the graphs.
     step : int or None
-        The training step that O2 counts.
+        The training step, in O2 trees.
     time : str
-        When the model was loaded, in trees that tell: ``20231114221320``.
+        Load time of the model, in trees that have it: ``20231114221320``.
     api : str
-        Framework of an API dump, whose info file is in the directory; empty for other dumps.
+        Framework of an API dump with its info file in the directory; empty for other dumps.
     """
 
     path: Path
@@ -66,9 +66,10 @@ class Place:
 
 
 def places(root: Path) -> Iterator[Place]:
-    """Directories below `root` that hold tensors or statistics, in the order of rank, graph and iteration.
+    """Yield the directories below `root` with tensors or statistics, by rank, graph and iteration.
 
-    `root` may be the dump's root or any directory inside it. Links are not followed: a hostile tree leads nowhere else.
+    `root` may be the dump's root or any directory inside it. Links are not followed, so that an untrusted tree cannot
+    lead elsewhere.
     """
     stack = [root]
     if found := _API_DATA.fullmatch(root.name):
@@ -100,13 +101,13 @@ def places(root: Path) -> Iterator[Place]:
 
 
 def _order(path: Path) -> tuple[bool, int, str]:
-    """Numbers by value, then names."""
+    """Sort numbers by value, then names."""
     digits = re.sub(r"^(rank_?|step|worldsize\d+_global_rank)(?=\d+$)", "", path.name)
     return (not _NUMBER.fullmatch(digits), int(digits) if _NUMBER.fullmatch(digits) else 0, path.name)
 
 
 def place_of(directory: Path) -> Place:
-    """What the names of a directory and those above it tell."""
+    """Return the position that the names of a directory and its parents give."""
     path = directory.resolve()
     lineage = [path, *path.parents]
     names = [p.name for p in lineage]
@@ -128,7 +129,7 @@ def place_of(directory: Path) -> Place:
 
 
 def _model(directory: Path, names: list[str], time: int) -> Place:
-    """A directory of O2, GE or single operators; `time` is the level of the time's directory above it."""
+    """Return the position of a directory of O2, GE or single operators, `time` levels below that of the time."""
     below = names[:time][::-1]  # device, model name, model id, iteration
     numbers = [int(name) if _NUMBER.fullmatch(name) else None for name in below]
     above = names[time + 1] if len(names) > time + 1 else ""
@@ -145,6 +146,6 @@ def _model(directory: Path, names: list[str], time: int) -> Place:
 
 
 def _loose(pattern: re.Pattern[str], names: list[str]) -> int | None:
-    """The number in the innermost name that has one."""
+    """Return the number in the innermost matching name."""
     found = next((match for name in names if (match := pattern.fullmatch(name))), None)
     return int(next(group for group in found.groups() if group)) if found else None

@@ -1,4 +1,4 @@
-"""From a few counted steps of a dump to the files and bytes of a whole run."""
+"""Projects the files and bytes of a whole run from a few counted steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Any
 
 __all__ = ["OTHER", "Projection", "chosen_steps", "dumping_ranks", "project"]
 
-OTHER = "graphs, orders, config"  # what belongs to no operator
-_COUNTER = 2**63  # steps of a run that has no end
+OTHER = "graphs, orders, config"  # files that belong to no operator
+_COUNTER = 2**63  # stands for an unlimited number of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Projection:
     steps : int
         Dumped steps.
     estimated : bool
-        Steps that were not counted are taken to be like the last one that was.
+        Whether steps that were not counted are assumed to be like the last one that was.
     types : dict of str to (int, int)
         Files and bytes by operator type.
     """
@@ -68,16 +68,16 @@ def chosen_steps(iteration: Mapping[str, Any], steps: int) -> list[tuple[int, in
 
 
 def project(account: Mapping[str, Any], name: str = "", steps: int | None = None) -> Projection:
-    """Return what a rank writes in a run of so many steps.
+    """Return the files and bytes that a rank writes in a run.
 
     Parameters
     ----------
     account : mapping
-        What a planned dump has counted.
+        The counts of a planned dump.
     name : str
-        Which of its counts; "" for the config itself.
+        Name of a count; "" for the config itself.
     steps : int, optional
-        Steps of the run; by default those that the config names, for ``all`` those that were counted.
+        Steps of the run; by default those in the config, and for ``all`` those that were counted.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def project(account: Mapping[str, Any], name: str = "", steps: int | None = None
     for number in own:
         _add(types, counted[number], 1)
     chosen = sum(high - low + 1 for low, high in ranges)
-    idle = [number for number in measured if number not in counted]  # counted, and nothing came
+    idle = [number for number in measured if number not in counted]  # counted, but without files
     missing = chosen - len(own) - sum(any(low <= number <= high for low, high in ranges) for number in idle)
     last = counted[known[-1]] if known else {}
     if missing > 0 and known:
@@ -121,7 +121,7 @@ def project(account: Mapping[str, Any], name: str = "", steps: int | None = None
 
 
 def dumping_ranks(devices: Sequence[int], ranks: int, per_server: int) -> int:
-    """Return how many ranks dump: those on the devices of each server that the config lists.
+    """Return the number of ranks that dump: those on the devices that the config lists, on each server.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def dumping_ranks(devices: Sequence[int], ranks: int, per_server: int) -> int:
 
 
 def _named(iteration: Mapping[str, Any], measured: Iterable[int]) -> int:
-    """The steps that a config speaks of."""
+    """Return the number of steps in a config."""
     if iteration["every"] or iteration.get("script"):
         return max(measured, default=-1) + 1
     return max((high for low, high in iteration["ranges"] if low <= high < _COUNTER), default=-1) + 1
@@ -150,7 +150,7 @@ def _sum(amounts: Mapping[str, Mapping[str, int]]) -> tuple[int, int]:
 
 
 def _digits(ranges: Iterable[tuple[int, int]]) -> int:
-    """Digits of all numbers of some ranges.
+    """Return the number of digits of all numbers in some ranges.
 
     Examples
     --------

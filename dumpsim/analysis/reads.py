@@ -1,4 +1,4 @@
-"""What an operator reads according to its graph: results of other operators, and parameters."""
+"""The results and parameters that an operator reads, according to its graph."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from dumpsim.core.irdoc import ConstRef, IrNode, NodeRef, Operand, ParamRef
 
 __all__ = ["Reads", "reads_of"]
 
-_FIRST = ("Load", "Depend")  # nodes that hand on their first operand, and have no files
-_THROUGH = (*_FIRST, "MakeTuple", "TupleGetItem")  # nodes that hand on what they get
-_MONADS = ("UpdateState",)  # they order nodes, no value passes
+_FIRST = ("Load", "Depend")  # nodes that pass their first operand on, and have no files
+_THROUGH = (*_FIRST, "MakeTuple", "TupleGetItem")  # nodes that pass their operands on
+_MONADS = ("UpdateState",)  # they only order nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """An operator's node among those of its graph."""
+    """The node of an operator in its graph."""
 
     node: IrNode
     nodes: dict[int | None, IrNode]
@@ -24,7 +24,7 @@ class Reads:
 
     @property
     def producers(self) -> list[str]:
-        """Names, as files have them, of the operators whose results the operator reads."""
+        """Return the names, as in file names, of the operators whose results the operator reads."""
         names: list[str] = []
         waiting, seen = [self.node], {self.node.index}
         while waiting:
@@ -41,20 +41,20 @@ class Reads:
 
     @property
     def parameters(self) -> Iterator[str]:
-        """Names of the parameters that the operator reads."""
+        """Return the names of the parameters that the operator reads."""
         return filter(None, map(self.parameter, range(len(self.node.operands))))
 
     def parameter(self, slot: int) -> str:
-        """The parameter that the operator reads there, empty for anything else."""
+        """Return the parameter in a slot, empty for anything else."""
         operand = self._origin(slot)
         return self.names[operand.index] if isinstance(operand, ParamRef) and operand.index < len(self.names) else ""
 
     def given(self, slot: int) -> str:
-        """What the operator reads there that no operator made: a parameter's name, or a constant."""
+        """Return the name of a parameter, or "a constant", in a slot that no operator fills."""
         return "a constant" if isinstance(self._origin(slot), ConstRef) else self.parameter(slot)
 
     def _origin(self, slot: int) -> Operand | None:
-        """The operand that a chain of nodes hands on."""
+        """Return the operand that a chain of nodes passes on."""
         operand = self.node.operands[slot] if slot < len(self.node.operands) else None
         seen: set[int] = set()
         while isinstance(operand, NodeRef) and operand.index not in seen:

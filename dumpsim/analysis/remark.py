@@ -1,4 +1,4 @@
-"""What else is said of an operator that made a difference: how large it is, and what may have made it instead."""
+"""Remarks on an operator that made a difference: its size, and other possible causes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,11 +15,11 @@ from dumpsim.tensor.metrics import Distance
 __all__ = ["crept", "jumped", "measured", "same", "some"]
 
 _EXACT = Tolerance(rtol=0.0, atol=0.0)
-_GROWTH = 10.0  # times the difference of the inputs; a result that differs by less may owe it to them
+_GROWTH = 10.0  # factor over the difference of the inputs below which the inputs may be the cause
 
 
 def measured(bad: Tensor) -> str:
-    """How bad a tensor is; of a pair the largest difference too, which was not asked for before it mattered."""
+    """Describe how bad a tensor is; for a pair, compute the largest difference as well."""
     found = _distance(bad)
     if found is None or not isfinite(found.max_absolute):
         return bad.detail
@@ -28,7 +28,7 @@ def measured(bad: Tensor) -> str:
 
 
 def jumped(op_type: str, bad: Tensor, inputs: Sequence[Tensor]) -> str:
-    """What is said of an operator that jumps, unless all that it got is known to be the same to the last bit."""
+    """Return a remark on a discontinuous operator, unless its inputs are known to be bit-equal."""
     said = jump(op_type, bad.entry.dtype)
     if said and inputs and all(one.other is not None and same(one.entry, one.other) for one in inputs):
         return ""
@@ -36,7 +36,7 @@ def jumped(op_type: str, bad: Tensor, inputs: Sequence[Tensor]) -> str:
 
 
 def crept(bad: Tensor, inputs: Iterable[Tensor]) -> str:
-    """Whether the inputs, which agree, differ by nearly as much as the result: then it began before this operator."""
+    """Return a remark if the inputs, which agree, differ nearly as much as the result: it began before."""
     result = _distance(bad)
     if result is None or not isfinite(result.relative_euclidean):
         return ""
@@ -44,18 +44,18 @@ def crept(bad: Tensor, inputs: Iterable[Tensor]) -> str:
     largest = max((one.relative_euclidean for one in found if one is not None), default=0.0)
     if not isfinite(largest) or result.relative_euclidean > _GROWTH * largest:
         return ""
-    return f"its inputs differ too, within the tolerance (relative {largest:.2g}): a smaller one tells where that began"
+    return f"its inputs differ too, within the tolerance (relative {largest:.2g}): a smaller one shows where that began"
 
 
 def same(one: Entry, other: Entry) -> bool:
-    """Whether two tensors are the same."""
+    """Return whether two tensors are the same."""
     if squeezed(one) != squeezed(other):
         return False
     return judge(Task(left=side_of(one), right=side_of(other), tolerance=_EXACT, measures=False)).verdict == "equal"
 
 
 def some(names: Sequence[str]) -> str:
-    """Names for a line.
+    """Join names on one line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Follows badness through the operators of a dump: who made it, who was given it, who passes it on."""
+"""Follows bad values through the operators of a dump: which made them, received them, pass them on."""
 
 import shlex
 from collections import Counter
@@ -20,8 +20,8 @@ from dumpsim.core.irdoc import IrNode
 
 __all__ = ["COLLECTIVE", "GIVEN", "INTENDED", "Scan", "has_weights", "in_place", "joined"]
 
-# Operators whose result may hold -inf because it was put there: attention masks are filled so, and what selects or
-# cuts out of such a mask keeps it. NaN and +inf are never intended. [users 23]
+# Operators whose result may hold -inf on purpose: those that fill attention masks, and those that select or slice
+# them. NaN and +inf are never intended. [users 23]
 INTENDED = (
     "*mask*",
     "fill",
@@ -35,7 +35,7 @@ INTENDED = (
     "triu",
     "tril",
 )
-GIVEN = ("parameter", "data", "constant", "const")  # what comes from outside, in canonical words
+GIVEN = ("parameter", "data", "constant", "const")  # inputs of the network, in canonical words
 COLLECTIVE = (
     "allreduce",
     "allgather",
@@ -61,11 +61,11 @@ _WEIGHTED = (
     ),
     *("lstm*", "gru*", "rnn*", "prelu", "multiheadattention", "transformer*", "lazy*", "syncbatchnorm"),
 )
-_LOOKED_BACK = 64  # operators of one dump alone among which the sender of a difference is looked for
+_LOOKED_BACK = 64  # operators of one dump alone to search for the source of a difference
 
 
 class Scan:
-    """Follows badness through the operators of each rank."""
+    """Follows bad values through the operators of each rank."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Scan:
         self._gap = ""
 
     def open_rank(self, rank: int, iteration: int | None, operators: Sequence[Operator]) -> None:
-        """The next operators are this rank's, in the next iteration of it."""
+        """Begin the next iteration of a rank."""
         self._here = self._known.setdefault(rank, set())
         self._bad, self._seen, self._nodes = {}, set(), {}
         self._has_inputs = any(one.inputs for one in operators)
@@ -111,16 +111,16 @@ class Scan:
 
     @property
     def enough(self) -> bool:
-        """Whether no later iteration need be looked at: what was bad in one is bad in the weights of the next."""
+        """Return whether later iterations can be skipped: a bad value of one is in the weights of the next."""
         return bool(self._found) and not self._everything
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found, by iteration and time."""
+        """Return the findings, by iteration and time."""
         return tuple(one for _, one in sorted(self._found, key=lambda item: (item[1].iteration or 0, item[0])))
 
     def allowed(self, entry: Entry, state: Condition) -> set[str]:
-        """Kinds that this tensor may have."""
+        """Return the bad kinds that this tensor may have."""
         if any(map(entry.answers, self.allow)):
             return {"inf"}
         word = canonical(entry.op_type)
@@ -131,7 +131,7 @@ class Scan:
         return set()
 
     def take(self, run: Run) -> bool:
-        """Look at the next operator; True once enough is known of this rank's iteration."""
+        """Examine the next operator; return True if the rest of this iteration can be skipped."""
         known = set(self._here)
         self._here |= run.tolerated
         inputs, outputs = run.kinds("input") | run.tolerated, run.kinds("output")
@@ -177,11 +177,11 @@ class Scan:
         return False
 
     def _unmasked(self, run: Run, io: str) -> list[Tensor]:
-        """Bad tensors that no mask explains, where they come from outside."""
+        """Return bad inputs of the network that no mask explains."""
         return [one for one in run.tensors if one.entry.io == io and one.kinds and not (one.mask and self._intended)]
 
     def _judged(self, run: Run) -> tuple[str, frozenset[str]]:
-        """How the inputs of an operator are judged, and the kinds that its producers have."""
+        """Return how the inputs of an operator are judged, and the bad kinds of their producers."""
         one = run.operator
         dumped = one.inputs if not self._pair else [t for t in run.tensors if t.entry.io == "input"]
         if dumped:
@@ -192,7 +192,7 @@ class Scan:
         return ("inputs", frozenset()) if self._has_inputs and not self._pair else ("order", frozenset())
 
     def _made(self, run: Run, made: frozenset[str], basis: str) -> bool:
-        """Report a maker, and what else may have made it."""
+        """Report a maker, with other possible causes."""
         got = [one for one in run.tensors if one.entry.io == "input"]
         if "nan" in made and any(one.infinite for one in got):
             return self._report(run, "made", made, "infinite", "output")
@@ -201,15 +201,15 @@ class Scan:
         return self._report(run, "made", made, basis, "output", self._caveat(run.operator, basis))
 
     def _reads(self, one: Operator) -> Sequence[str]:
-        """The operators that the graph names as makers of an operator's inputs."""
+        """Return the operators that make an operator's inputs, according to the graph."""
         reads = reads_of(one.entries[0], self._nodes)
         return reads.producers if reads is not None else ()
 
     def close(self) -> None:
-        """Note that the iteration of this rank ends."""
+        """End the iteration of this rank."""
 
     def _caveat(self, one: Operator, basis: str) -> str:
-        """What the operator read that was not dumped."""
+        """Return a remark on inputs of the operator that were not dumped."""
         if basis == "graph" and (reads := reads_of(one.entries[0], self._nodes)) is not None:
             names = [name for name in reads.parameters if escape(name) not in self._seen]
             if names:
@@ -221,7 +221,7 @@ class Scan:
         return ""
 
     def _gradient(self, run: Run, before: Run | None, known: set[str]) -> bool:
-        """A call's backward: what flows in is what the backward before it made."""
+        """Examine the backward of a call: its incoming gradient was made by the backward before it."""
         kinds = run.kinds("input") - known
         self._here |= run.kinds("input")
         if not kinds:
@@ -235,7 +235,7 @@ class Scan:
         return self._report(run, "made", kinds, "gradient", "input", note, by=maker)
 
     def _sender(self, run: Run, kinds: Iterable[str]) -> str:
-        """Where a bad input comes from, as far as a graph shows it."""
+        """Return where a bad input comes from, as far as the graph shows."""
         entry = run.worst(kinds, "input").entry
         reads = reads_of(entry, self._nodes)
         name = reads.given(entry.slot) if reads is not None else ""
@@ -245,11 +245,11 @@ class Scan:
         return said + self._gap
 
     def _others(self) -> list[str]:
-        """Operators that one dump alone has, the latest first, without those that compilers put in."""
+        """Return operators of one dump alone, the latest first, without those that compilers insert."""
         return [one.operator.op_name for one in self._alone[::-1] if canonical(one.operator.op_type) not in PUT_IN]
 
     def _from_alone(self, bad: Tensor) -> tuple[Run, list[str]] | None:
-        """The first of the operators of one dump alone through which a bad tensor came, and the names of the others."""
+        """Return the first operator of one dump alone on the path of a bad tensor, and the names of the others."""
         chain: list[Run] = []
         for side, entry in (("A", bad.entry), ("B", bad.other)):
             wanted = [entry] if entry is not None else []
@@ -309,7 +309,7 @@ class Scan:
         return kind == "made" and not self._everything
 
     def _next(self, one: Operator | Entry, run: Run) -> str:
-        """A command that shows the operator; in which iteration and rank, where both dumps count alike."""
+        """Return a command that shows the operator, with iteration and rank if both dumps have the same."""
         command = ["compare", *self._words, "--all"] if self._pair else ["show", *self._words]
         words = ["dumpsim", *command, "--op", one.op_name, *self._options]
         other = run.partner if run.partner is not None else one
@@ -324,23 +324,23 @@ class Scan:
 
 
 def has_weights(one: Operator) -> bool:
-    """Whether a call of an API dump is of a module with weights."""
+    """Return whether a call of an API dump belongs to a module with weights."""
     return one.op_name.startswith("NN_") and any(fnmatchcase(canonical(one.op_type), word) for word in _WEIGHTED)
 
 
 def measures(blame: Blame) -> dict[str, Any]:
-    """What a finding says of the errors; None for what is not known."""
+    """Return the errors of a finding; None for unknown ones."""
     numbers = {name: getattr(blame, name) for name in ("error_in", "error_out", "explained")}
     return {name: value if value == value else None for name, value in numbers.items()} | {"verdict": blame.verdict}
 
 
 def joined(*said: str) -> str:
-    """Several remarks as one."""
+    """Join several remarks."""
     return "; ".join(filter(None, said))
 
 
 def in_place(one: Operator) -> bool:
-    """Whether a call overwrites its input, of which API dumps then show what it left. [spec api_dump 1.9]"""
+    """Return whether a call overwrites its input, so that the dumped input is its result. [spec api_dump 1.9]"""
     name = one.op_type
     return one.api and (
         (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name.endswith("__"))

@@ -1,4 +1,4 @@
-"""Pairs of two sequences in order: by rare keys first (patience), by the best common subsequence in what is left.
+"""Aligns two sequences: by unique keys first (patience), then by the best common subsequence in between.
 
 No recursion, and near linear where keys tell: what is unique on both sides cuts the sequences into short ranges. Only
 ranges of repeated keys of unequal counts are searched, in windows that bound time and memory.
@@ -28,12 +28,12 @@ def pair(
     values: Values | None = None,
     numbers: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> list[Pair]:
-    """Indices of elements that belong together, increasing on both sides.
+    """Return the indices of paired elements, increasing on both sides.
 
     Parameters
     ----------
     left, right : sequence
-        Keys; only equal ones are paired. None belongs to nothing.
+        Keys; only equal ones are paired, and None is never paired.
     values : callable
         ``values(indices_left, indices_right)`` gives a table of numbers for each side, one row an element, which tell
         apart elements of one key; asked only for ranges where keys do not decide.
@@ -64,7 +64,7 @@ def pair(
 
 
 def increasing(pairs: Sequence[Pair]) -> list[Pair]:
-    """The longest choice of pairs that increases on both sides; `pairs` are in the order of the left.
+    """Return the longest subsequence of pairs that increases on both sides; `pairs` are in the order of the left.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def increasing(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def landmarks(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
-    """The longest rising choice of keys that both sides have once.
+    """Return the longest increasing subsequence of keys that are unique on both sides.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def landmarks(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]
 
 
 def _anchors(left: Sequence[Hashable], right: Sequence[Hashable], box: tuple[int, int, int, int]) -> list[Pair]:
-    """The landmarks of two ranges."""
+    """Return the landmarks of two ranges."""
     a, b, c, d = box
     ones = _once(left, a, b)
     others = _once(right, c, d)
@@ -125,7 +125,7 @@ def _search(
     values: Values | None,
     numbers: tuple[Sequence[int], Sequence[int]] | None,
 ) -> list[Pair]:
-    """The common subsequence of the greatest weight."""
+    """Return the common subsequence of the greatest weight."""
     a, b, c, d = box
     shared = (set(left[a:b]) & set(right[c:d])) - {None}
     rows = [n for n in range(a, b) if left[n] in shared]
@@ -154,7 +154,7 @@ def _search(
 def _alike(
     own: "np.ndarray[tuple[int], np.dtype[np.float64]]", others: Floats
 ) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which rows of numbers agree roughly; what is not known agrees with nothing."""
+    """Return which rows of numbers agree roughly; unknown numbers never agree."""
     scale = np.maximum(np.abs(own).max(initial=0.0), np.abs(others).max(axis=1, initial=0.0))
     with np.errstate(invalid="ignore"):
         near = np.abs(others - own) <= 1e-3 * scale[:, None] + 1e-9

@@ -1,4 +1,4 @@
-"""Which part of a tensor each rank dumped: layouts, as the manifests of a dump's ranks have them."""
+"""Layouts of sliced tensors, from the manifests of a dump's ranks: which part each rank dumped."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,26 +17,26 @@ __all__ = ["Layouts", "Sliced", "layouts_of", "manifests_of"]
 
 _LARGEST = 1 << 30  # bytes of a manifest
 _PATTERN = "dumpsim-manifest*.json"
-_ABOVE = 6  # directories above a dump's root in which its manifests are looked for
+_ABOVE = 6  # parent directories of a dump's root to search for manifests
 
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """How a tensor lies on the ranks.
+    """How a tensor is distributed over the ranks.
 
     Attributes
     ----------
     layout : TensorLayout
     summed : tuple of int
-        Device dimensions, counted from the right, along which ranks hold terms of a sum: the operator's raw result, in
-        front of the collective that adds them up.
+        Device dimensions, counted from the right, along which ranks hold terms of a sum: the operator's result before
+        the collective that adds them up.
     """
 
     layout: TensorLayout
     summed: tuple[int, ...] = ()
 
     def replicas(self, rank: int) -> tuple[int, ...]:
-        """The ranks whose tensors must be equal to a rank's."""
+        """Return the ranks whose tensors must equal a rank's."""
         layout = self.layout
         return layout.group(set(range(len(layout.device_matrix))) - layout.used - set(self.summed), rank)
 
@@ -73,14 +73,14 @@ class Layouts(Mapping[Key, Sliced]):
         return len(self._known)
 
     def of(self, entry: Entry) -> Sliced | None:
-        """How an entry's tensor lies on the ranks; None for one that the manifests do not describe."""
+        """Return the distribution of an entry's tensor; None if the manifests do not have it."""
         names = (entry.name.op_name, entry.op_name)
         keys = ((entry.graph_id, escape(name), entry.io, entry.slot) for name in names)
         return next((self._known[key] for key in keys if key in self._known), None)
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> "Layouts":
-        """The layouts of some manifests.
+        """Read the layouts of some manifests.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Layouts(Mapping[Key, Sliced]):
 
 
 def layouts_of(root: Path, manifests: Iterable[Path] | None = None) -> Layouts:
-    """The layouts of a dump: of its manifests, or where these have none, derived from the graphs that it has as texts.
+    """Return the layouts of a dump: from its manifests, or else derived from its IR texts.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def layouts_of(root: Path, manifests: Iterable[Path] | None = None) -> Layouts:
 
 
 def manifests_of(root: Path) -> list[Path]:
-    """The manifests of a dump: files in its directory or above it whose `path` leads to the dump.
+    """Return the manifests of a dump: files in its directory or above it whose `path` is the dump's.
 
     Parameters
     ----------

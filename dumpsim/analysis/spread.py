@@ -1,4 +1,4 @@
-"""Work in pieces on several processes or on a Dask cluster; results come in the order of the pieces."""
+"""Distributes pieces of work over processes or a Dask cluster; results keep the order of the pieces."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError
 
 __all__ = ["spread", "worth"]
 
-WORTH = (40_000, 1 << 28)  # tensors or bytes from which on other processes are worth their start
+WORTH = (40_000, 1 << 28)  # tensors, and bytes, from which starting processes pays off
 
 _ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/]+:\d+")
 _DIED = ("BrokenProcessPool", "KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
-_TIMEOUT = 10  # seconds until a scheduler must have answered
+_TIMEOUT = 10  # seconds to wait for an answer of the scheduler
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -34,26 +34,26 @@ def spread(
     scheduler: str | None = None,
     files: "Sequence[Path]" = (),
 ) -> Iterator[R]:
-    """``work(piece)`` of each piece, in order; only a few pieces are under way at a time.
+    """Yield ``work(piece)`` for each piece, in order; only a few pieces are submitted at a time.
 
     Parameters
     ----------
     work : callable
-        A function of a module, which other processes import.
+        A function that other processes can import.
     jobs : int or None
-        Processes; None: one a CPU. 1 works in this one. Others start afresh (``spawn``), so a script that asks for them
-        needs ``if __name__ == "__main__":``.
+        Number of processes; None: one per CPU; 1: work in this process. Others are started by ``spawn``, so a script
+        that uses them needs ``if __name__ == "__main__":``.
     scheduler : str
-        Address of a Dask scheduler (extra ``dask``), whose workers see the dumps under the same paths; `jobs` is not
-        heeded then.
+        Address of a Dask scheduler (extra ``dask``) whose workers see the dumps under the same paths; `jobs` is then
+        ignored.
     files : sequence of Path
-        What all workers of a cluster must see.
+        Files that all workers of a cluster must see.
 
     Raises
     ------
     BadInputError, UnsupportedError
-        For less than one job; where Dask is not installed, nobody answers at the address, or a worker cannot do the
-        work or does not see the files.
+        For less than one job; if Dask is not installed, no scheduler answers, or a worker cannot do the work or does
+        not see the files.
     """
     if jobs is not None and jobs < 1:
         raise BadInputError(f"{jobs} processes", where="jobs", allowed=("1 or more",))
@@ -64,7 +64,7 @@ def spread(
 
 
 def worth(count: int, paths: "Iterable[Path | None]") -> bool:
-    """Whether other processes are worth their start for so many tensors, in these files."""
+    """Return whether starting processes pays off for this many tensors in these files."""
     if count >= WORTH[0]:
         return True
     nbytes = 0
@@ -81,7 +81,7 @@ def _ordered(
         waiting: deque[Any] = deque()
         try:
             for piece in pieces:
-                waiting.append(_told(submit, work, piece))
+                waiting.append(_checked(submit, work, piece))
                 if len(waiting) >= width:
                     yield _result(waiting.popleft())
             while waiting:
@@ -92,18 +92,18 @@ def _ordered(
 
 
 def _result(future: Any) -> Any:
-    """Return what the work gave."""
-    return _told(future.result)
+    """Return the result of the work."""
+    return _checked(future.result)
 
 
-def _told(action: Callable[..., Any], *args: Any) -> Any:
-    """Call it; a process that died is an error in words, also where it died while the next one was being started."""
+def _checked(action: Callable[..., Any], *args: Any) -> Any:
+    """Call a function; report a process that died with a sentence, even if it died during the start of the next."""
     try:
         return action(*args)
     except Exception as error:
         if type(error).__name__ not in _DIED:
             raise
-        raise DumpsimError(f"a process that worked for this one died: {error}") from None
+        raise DumpsimError(f"a worker process died: {error}") from None
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def _processes(count: int) -> "Iterator[tuple[Submit[Any, Any], int]]":
 
 
 class _Spawning(SpawnContext):
-    """Starts processes afresh and remembers them."""
+    """Starts processes by ``spawn`` and keeps a list of them."""
 
     def __init__(self) -> None:
         self._started: list[SpawnProcess] = []
@@ -145,7 +145,7 @@ class _Spawning(SpawnContext):
 
 
 def missing(paths: Sequence[str]) -> list[str]:
-    """Those of some paths that this process does not see."""
+    """Return the paths that do not exist for this process."""
     return [path for path in paths if not os.path.exists(path)]
 
 
@@ -170,7 +170,7 @@ def _cluster(address: str, files: "Sequence[Path]") -> "Iterator[tuple[Submit[An
             raise BadInputError("the Dask cluster has no workers", where=where)
         try:
             blind = client.run(missing, [os.path.abspath(path) for path in files])
-        except Exception as error:  # whatever keeps a worker from importing this
+        except Exception as error:  # any error that keeps a worker from importing this
             raise BadInputError(f"a worker cannot run dumpsim: {error}", where=where) from None
         for worker, paths in sorted(blind.items()):
             if paths:

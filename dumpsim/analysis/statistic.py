@@ -1,4 +1,4 @@
-"""Whether the statistics of two tensors agree, where the values of one of them were not dumped."""
+"""Compares the statistics of two tensors if the values of one were not dumped."""
 
 import math
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from dumpsim.tensor.layout import device_shape
 
 __all__ = ["near", "padded", "typical", "zero_filled"]
 
-_PRINTED = 10.0 ** (1 - DIGITS)  # by how much a printed number may be wrong
+_PRINTED = 10.0 ** (1 - DIGITS)  # relative rounding error of printed numbers
 
 Shape = tuple[int, ...]
 
 
 @lru_cache(maxsize=1024)
 def padded(host: Shape, device: Shape) -> bool:
-    """Whether one shape is another on a device, whose layouts fill up with zeros.
+    """Return whether one shape is the padded device shape of another.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def padded(host: Shape, device: Shape) -> bool:
 
 
 def zero_filled(row: Mapping[str, Any], count: int, total: int) -> dict[str, Any]:
-    """Statistics of `count` elements, as they are once zeros are among them up to a `total`."""
+    """Return the statistics of `count` elements after padding with zeros to a `total`."""
     found = dict(row)
     for name, choose in (("max", max), ("min", min)):
         if (value := row.get(name)) is not None and value == value:
@@ -53,7 +53,7 @@ def zero_filled(row: Mapping[str, Any], count: int, total: int) -> dict[str, Any
 
 
 def typical(row: Mapping[str, Any], count: int) -> float:
-    """The scale of the elements that a row describes; 1 if the row does not give one."""
+    """Return the scale of the elements that a row describes; 1 if unknown."""
     norm = row.get("l2norm")
     if norm is not None and count:
         size = abs(norm) / math.sqrt(count)
@@ -64,7 +64,7 @@ def typical(row: Mapping[str, Any], count: int) -> float:
 
 
 def near(name: str, own: Mapping[str, Any], other: Mapping[str, Any], count: int, tolerance: Tolerance) -> bool:
-    """Whether a statistic of tensors that agree may differ so much; `tolerance` is that of their elements."""
+    """Return whether a statistic of agreeing tensors may differ this much; `tolerance` is that of their elements."""
     a, b = own[name], other[name]
     if a == b or (a != a and b != b):
         return True

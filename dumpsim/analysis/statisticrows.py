@@ -1,7 +1,7 @@
-"""The rows of one statistic.csv in the order of time: the first ones in memory, the others by where they are.
+"""The rows of one statistic.csv in the order of time: the first ones in memory, the others by file offset.
 
 A file of 50 MiB has hundreds of thousands of rows, each of which takes two kilobytes as Python objects. So each row is
-split into cells when the file is opened, for its time stamp, and the values of most are read when their turn comes.
+split into cells when the file is opened, for its time stamp, and the values of most rows are read again later.
 """
 
 import io
@@ -24,21 +24,21 @@ __all__ = ["Key", "Owner", "Row", "StatisticRows"]
 Key = tuple[str, str, int, int]
 Row = tuple[Record, dict[str, Any]]
 
-_KEPT = 8192  # rows in memory
-_BLOCK = 1 << 18  # bytes that are read again at once
+_CACHED = 8192  # rows in memory
+_BLOCK = 1 << 18  # bytes to read again at once
 _MAX_FILE = (1 << 32) - 1
-_SORTED = 4096  # rows of one time stamp that are put in the order of their names
+_SORTED = 4096  # rows of one time stamp to sort by name
 
 
 class Owner(Protocol):
-    """Tensor files that rows belong to."""
+    """Tensor files, which take the rows that belong to them."""
 
     def wants(self, key: Key) -> bool:
-        """Whether a row with this operator type, io, slot and time stamp may belong to a file."""
+        """Return whether a row with this operator type, io, slot and time stamp may belong to a file."""
         ...
 
     def take(self, number: int, row: Row) -> bool:
-        """Whether a row, of this number in the order of the file, belongs to a file."""
+        """Take a row, with its index in the file; return whether it belongs to a tensor file."""
         ...
 
 
@@ -51,7 +51,7 @@ class StatisticRows:
         May be absent.
     owner : Owner
     broken : callable or None
-        Called with the error of a damaged row, which ends the rows; None: it is raised.
+        Called with the error of a damaged row, after which no rows follow; None: raise it.
     """
 
     def __init__(self, path: Path, owner: Owner, broken: Callable[[UnreadableError], None] | None) -> None:
@@ -87,16 +87,16 @@ class StatisticRows:
         for number, cells in enumerate(statcsv.split_lines(lines(), str(self._path))):
             key = cells.key
             wanted = owner.wants(key)
-            row = cells.parsed() if wanted or number < _KEPT else None
+            row = cells.parsed() if wanted or number < _CACHED else None
             self._starts.append(at)  # where the next one starts
             self._stamps.append(key[-1])
-            if row is not None and number < _KEPT:
+            if row is not None and number < _CACHED:
                 self._kept.append(row)
             if row is not None and wanted and owner.take(number, row):
                 self.taken.add(number)
 
     def __iter__(self) -> Iterator[Row]:
-        """The rows that no tensor file took, by time stamp and name."""
+        """Yield the rows that no tensor file took, by time stamp and name."""
         stamps = np.frombuffer(self._stamps, np.int64) if self._stamps else np.empty(0, np.int64)
         if bool((stamps[1:] >= stamps[:-1]).all()):
             rows = self._in_file_order()
@@ -112,7 +112,7 @@ class StatisticRows:
             yield from sorted(group, key=_name)
 
     def _sound(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows up to the first damaged one."""
+        """Yield the rows before the first damaged one."""
         try:
             yield from rows
         except UnreadableError as error:
@@ -145,12 +145,12 @@ class StatisticRows:
                     yield from self._values(file, number, number + 1)
 
     def _values(self, file: RegularFile, first: int, last: int) -> Iterator[Row]:
-        """Read the values of rows that were only split so far."""
+        """Read the values of rows that were only split before."""
         start = self._starts[first]
         text = file.read_at(start, self._starts[last] - start).decode("utf-8", "replace")
         rows = list(statcsv.split_lines(io.StringIO(self._header + text), str(self._path)))
         if len(rows) != last - first:
-            raise UnreadableError("was changed while it was read", where=str(self._path), code="DS-CSV-003")
+            raise UnreadableError("changed while it was read", where=str(self._path), code="DS-CSV-003")
         for number, cells in enumerate(rows, first):
             if number not in self.taken:
                 try:
@@ -159,7 +159,7 @@ class StatisticRows:
                     yield cells._replace(line=self._line(file, number)).parsed()
 
     def _line(self, file: RegularFile, number: int) -> int:
-        """The line of the file on which a row ends, counted from 1."""
+        """Return the line on which a row ends, counted from 1."""
         end = self._starts[number + 1]
         return sum(file.read_at(at, min(_BLOCK, end - at)).count(b"\n") for at in range(0, end, _BLOCK))
 

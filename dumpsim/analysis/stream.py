@@ -1,4 +1,4 @@
-"""The operators of a dump, or of two, with their tensors judged, in the order in which badness can spread."""
+"""The operators of one or two dumps with judged tensors, in the order in which bad values can spread."""
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ __all__ = ["Group", "of_one", "of_two"]
 
 T = TypeVar("T")
 
-_PIECE = 64  # operators that are looked at together
+_PIECE = 64  # operators per batch
 _ALONE = ("in A only", "in B only")
 _UNJUDGED = {"unreadable": "unreadable", "unknown": "neither values nor common statistics"}
 
@@ -42,7 +42,7 @@ Stream = Generator[tuple[Group, Run], None, None]
 
 
 def of_one(a: "str | Path | DumpSet", scan: Scan, jobs: int | None, scheduler: str | None) -> Stream:
-    """The operators of one dump, iteration by iteration and rank by rank, with the condition of their tensors."""
+    """Yield the operators of one dump by iteration and rank, with the condition of their tensors."""
     dump = lenient(a, scan.unreadable)
     every = sorted(series(dump), key=lambda one: one.iteration or 0)
     scan.idle = idle(scan.allow, every)
@@ -86,7 +86,7 @@ def _condition_run(one: Operator, answers: Iterator[Condition], scan: Scan) -> R
 
 
 def _jobs(jobs: int | None, every: Iterable[Series]) -> int | None:
-    """As asked; if nothing was, one process where more are not worth their start."""
+    """Return the requested number of processes; by default 1 if starting more does not pay off."""
     if jobs is not None:
         return jobs
     entries = [entry for one in every for operator in one.operators for entry in operator.entries]
@@ -121,7 +121,7 @@ def of_two(
     jobs: int | None,
     scheduler: str | None,
 ) -> Stream:
-    """The matched operators of two dumps, with the verdicts on their tensors."""
+    """Yield the matched operators of two dumps, with the verdicts on their tensors."""
     rules = tuple(rule(text) for text in tol)
     dumps = together(a, b, match=match, name_map=name_map)
     scan.unreadable, scan.unmatched = dumps.unreadable, dumps.unmatched
@@ -155,7 +155,7 @@ def of_two(
 
 
 def _pairs(match: Match) -> list[tuple[Entry, Entry]]:
-    """The tensors that both sides have."""
+    """Return the pairs of tensors."""
     if not match.left or not match.right:
         return []
     return [(one.left, one.right) for one in pairs_of(match) if one.left is not None and one.right is not None]

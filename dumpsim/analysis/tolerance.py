@@ -1,4 +1,4 @@
-"""How far two tensors may be apart: rules by name, and what is usual for a number type."""
+"""Tolerances: rules by name, and defaults by number type."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Tolerance:
     ----------
     rtol, atol : float
     scaled : bool
-        Whether `atol` is meant for elements around 1, so that gradients of 1e-6 and sums of 1e3 have another one.
+        Whether to scale `atol`, given for elements around 1, to the size of the elements.
     """
 
     rtol: float
@@ -25,11 +25,11 @@ class Tolerance:
 
     @property
     def few(self) -> float:
-        """The share of elements that may be a little further away; none where a user gave the tolerance."""
+        """The share of elements that may exceed the tolerance a little; 0 for a tolerance from the user."""
         return self.atol if self.scaled else 0.0
 
     def at(self, size: float) -> "Tolerance":
-        """What this is for tensors whose elements are of this size.
+        """Return the tolerance for tensors with elements of this size.
 
         Examples
         --------
@@ -39,7 +39,7 @@ class Tolerance:
         return Tolerance(rtol=self.rtol, atol=self.atol * max(size, _LEAST)) if self.scaled else self
 
 
-_LEAST = 1e-5  # smaller elements may be what is left of larger ones that cancelled out
+_LEAST = 1e-5  # smaller elements may be remainders of larger ones that cancelled out
 
 
 # RTOL of float32 as in api_dump_compare [spec api_dump 2]; float16 and bfloat16 have 11 and 8 bits, and a sum of many
@@ -58,19 +58,19 @@ _EXACT = Tolerance(rtol=0.0, atol=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Tolerance of the tensors that answer to a pattern (`Entry.answers`)."""
+    """Tolerance of the tensors that match a pattern (`Entry.answers`)."""
 
     pattern: str
     tolerance: Tolerance
 
 
 def rule(text: str) -> Rule:
-    """Read ``PATTERN:RTOL[:ATOL]``; without ATOL it is the same number.
+    """Parse ``PATTERN:RTOL[:ATOL]``; ATOL defaults to RTOL.
 
     Raises
     ------
     BadInputError
-        For a text of another form, and for numbers that are none or below zero.
+        For text of another form, and for invalid or negative numbers.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _number(text: str) -> float | None:
 
 
 def usual(dtypes: Iterable[str]) -> Tolerance:
-    """The widest default of some number types.
+    """Return the widest default of some number types.
 
     Examples
     --------

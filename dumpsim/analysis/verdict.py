@@ -1,4 +1,4 @@
-"""Whether two tensors agree: element by element, or by the statistics that were dumped in their place."""
+"""Compares two tensors: element by element, or by statistics if values were not dumped."""
 
 import math
 import os
@@ -28,13 +28,13 @@ Array = np.ndarray[Any, Any]
 
 AGREEING = ("equal", "close")
 FINDINGS = ("differs", "shape")
-_BLOCK = 1 << 18  # elements that are compared at once
-_BYTES = 1 << 20  # bytes that are compared at once
-_SMALL = 1 << 20  # bytes up to which a file is read, not mapped
+_BLOCK = 1 << 18  # elements per block
+_BYTES = 1 << 20  # bytes per block
+_SMALL = 1 << 20  # largest file to read instead of mapping
 _ORDERS = ("NCHW", "NHWC", "HWCN", "NCDHW", "NDHWC", "DHWCN")
-_FAR = 10.0  # times the tolerance; what is further away is no rounding
-_OUTLYING = 1e3  # times the typical size; larger elements are put in, as masks are
-_SAMPLE = 1 << 16  # elements of which the typical size is taken
+_FAR = 10.0  # times the tolerance; a larger difference is not rounding
+_OUTLYING = 1e3  # times the typical size; larger elements are constants such as masks
+_SAMPLE = 1 << 16  # elements to take the typical size from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class Side:
     Attributes
     ----------
     path : str or None
-        Its file; None where only statistics were dumped.
+        Its file; None if only statistics were dumped.
     binary : bool
-        Whether the file is a bin file, of which `io` and `slot` are meant.
+        Whether the file is a bin file with the tensor of `io` and `slot`.
     io : str
     slot : int
     format, dtype : str
-        As the dump names them, empty where it does not.
+        As named in the dump, empty if unknown.
     shape : tuple of int
-        As the dump names it; that of an npy file is in the file.
+        As named in the dump; an npy file has its own.
     row : mapping
         Statistics that were dumped.
     """
@@ -67,7 +67,7 @@ class Side:
     row: Mapping[str, Any]
 
     def load(self) -> Array:
-        """The values in the host's layout, as far as the dump names it."""
+        """Load the values, in the host's layout if the dump names the layout."""
         assert self.path is not None
         if self.binary:
             return BinTensor(file=BinFile.open(self.path), io=self.io, slot=self.slot).array()
@@ -75,7 +75,7 @@ class Side:
 
 
 def side_of(entry: Entry) -> Side:
-    """What another process, perhaps in another directory, needs to know of a tensor."""
+    """Return the description of a tensor for another process, which may run in another directory."""
     path = str(entry.path) if entry.path is not None else None
     return Side(
         path=path if path is None or os.path.isabs(path) else os.path.join(os.getcwd(), path),
@@ -102,7 +102,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What comparing a pair found.
+    """The result of comparing a pair.
 
     Attributes
     ----------
@@ -113,17 +113,17 @@ class Outcome:
         ``values`` or ``statistics``.
     dtypes, shapes : pair
     outside, count : int
-        Elements, or statistics, beyond the tolerance; and how many there are.
+        Elements or statistics beyond the tolerance, and their total number.
     tolerance : Tolerance or None
-        The tolerance that held for this pair; None where none was needed.
+        The tolerance that was used; None if none was needed.
     distance : Distance or None
-        Measures of spec D 4.5; None where they were not asked for, or there are no values.
+        Measures of spec D 4.5; None if they were not requested, or without values.
     relative : float
-        The Euclidean norm of the difference by that of the right side: 0 for the same values, infinite where the two
-        cannot be subtracted, NaN where nothing is known. Of statistics the largest difference of one of them, by the
-        size of the elements.
+        The Euclidean norm of the difference, divided by that of the right side: 0 for the same values, infinite if they
+        cannot be subtracted, NaN if unknown. For statistics, the largest difference, divided by the size of the
+        elements.
     note : str
-        What else there is to say.
+        Further remarks.
     """
 
     verdict: str
@@ -144,7 +144,7 @@ class Outcome:
 
 
 def judge_all(tasks: Sequence[Task]) -> list[Outcome]:
-    """Judge pairs one after the other."""
+    """Judge pairs one by one."""
     return [judge(task) for task in tasks]
 
 
@@ -160,7 +160,7 @@ def judge(task: Task) -> Outcome:
 
 
 def judge_arrays(own: Array, other: Array, tolerance: Tolerance, *, equal_nan: bool) -> Outcome:
-    """Compare two arrays of which nothing else is known."""
+    """Compare two arrays without further information."""
     side = Side(path=None, binary=False, io="", slot=0, format="", dtype="", shape=(), row={})
     task = Task(left=side, right=side, tolerance=tolerance, equal_nan=equal_nan, measures=False)
     return _by_values(task, own, other)
@@ -185,7 +185,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
             return replace(found, relative=0.0, note="; ".join(notes))
     same, outside, odd, worst = True, 0, [0, 0], 0.0
     apart = False  # by more than a number
-    squares = [0.0, 0.0]  # of the difference and of the right side
+    squares = [0.0, 0.0]  # sums of squares of the difference and of the right side
     size = _typical(other)
     tolerance = task.tolerance.at(size) if task.tolerance.scaled else task.tolerance
     for a, b in _blocks(own, other):
@@ -220,7 +220,7 @@ def _by_values(task: Task, own: Array, other: Array) -> Outcome:
 
 
 def _squares(a: Array, b: Array, outlying: float) -> tuple[float, float]:
-    """Sums of squares of the difference and of the right side; masks of -1e9 do not count as its size."""
+    """Return the sums of squares of the difference and of the right side, without masks of -1e9."""
     if a.dtype.kind in "iu":
         a, b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -231,12 +231,12 @@ def _squares(a: Array, b: Array, outlying: float) -> tuple[float, float]:
 
 
 def _ratio(difference: float, size: float) -> float:
-    """Roots of two sums of squares, one by the other."""
+    """Return the ratio of the roots of two sums of squares."""
     return math.sqrt(difference / size) if size > 0 else math.inf if difference > 0 else 0.0
 
 
 def _identical(own: Array, other: Array) -> bool:
-    """Whether two tensors of one shape have the same bytes, as far as that is cheap to find out."""
+    """Return whether two tensors of one shape have the same bytes, if that is cheap to find out."""
     if own.dtype != other.dtype or not (own.flags.c_contiguous and other.flags.c_contiguous):
         return False
     a, b = own.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)
@@ -252,14 +252,14 @@ def _nans(array: Array) -> int:
 
 
 def _excess(a: Array, b: Array, tolerance: Tolerance) -> float:
-    """The largest difference, counted in what is allowed; infinite for NaN and infinities."""
+    """Return the largest difference as a multiple of the tolerance; infinite for NaN and infinities."""
     with np.errstate(all="ignore"):
         found = float(np.max(np.abs(a - b) / (tolerance.atol + tolerance.rtol * np.abs(b))))
     return found if found == found else math.inf
 
 
 def _typical(golden: Array) -> float:
-    """How large elements are that are not zero: their median, which masks of -1e9 do not change; 1 without any."""
+    """Return the typical size of nonzero elements: the median, which masks of -1e9 do not change; 1 without any."""
     flat = golden.reshape(-1)
     sample = np.abs(_wide(flat[:: max(1, flat.size // _SAMPLE) | 1]))
     sample = sample[np.isfinite(sample) & (sample > 0)]
@@ -278,14 +278,14 @@ def _blocks(own: Array, other: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _wide(block: Array) -> Array:
-    """Whole numbers as they are, so that large ones stay exact; others in double."""
+    """Convert to float64, except integers, so that large ones stay exact."""
     if block.dtype.kind in "iu" and block.dtype.type.__module__ == "numpy":
         return block
     return block.astype(np.complex128 if block.dtype.kind == "c" else np.float64)
 
 
 def _inside(a: Array, b: Array, tolerance: Tolerance, equal_nan: bool) -> tuple[Array, Array, tuple[int, int]]:
-    """Which elements are the same, which are within the tolerance; NaN and infinities that one side alone has."""
+    """Return which elements are equal, which are within the tolerance, and the NaN and infinities of one side."""
     equal = a == b
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         if tolerance.rtol == tolerance.atol == 0 or equal.all():
@@ -301,12 +301,12 @@ def _inside(a: Array, b: Array, tolerance: Tolerance, equal_nan: bool) -> tuple[
 
 
 def _orders(left: Side, right: Side) -> bool:
-    """Whether the two are in known and different orders of axes."""
+    """Return whether the two have known and different orders of axes."""
     return left.format != right.format and left.format in _ORDERS and right.format in _ORDERS and not left.binary
 
 
 def _reconciled(left: Side, own: Array, right: Side, other: Array) -> tuple[Array, Array, str] | None:
-    """The pair in one shape, and how it came there; None where no layout explains the difference."""
+    """Return the pair in one shape, with a remark; None if no layout explains the difference."""
     if _orders(left, right) and own.ndim == other.ndim == len(left.format) == len(right.format):
         turned = other.transpose([right.format.index(axis) for axis in left.format])
         if turned.shape == own.shape:
@@ -323,7 +323,7 @@ def _reconciled(left: Side, own: Array, right: Side, other: Array) -> tuple[Arra
 
 
 def _unblocked(side: Side, array: Array, shape: tuple[int, ...]) -> Array | None:
-    """A tensor in a device's layout as one of this shape on the host."""
+    """Convert a tensor from a device layout to this shape on the host."""
     layout = FORMATS.get(side.format)
     if side.binary or layout is None or not layout.known or not layout.blocked or not shape:
         return None
@@ -337,7 +337,7 @@ def _unblocked(side: Side, array: Array, shape: tuple[int, ...]) -> Array | None
 
 
 def _merges(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether one shape is the other with neighbours made one: (2, 20, 4, 4) and (2, 320).
+    """Return whether one shape is the other with neighbouring axes merged: (2, 20, 4, 4) and (2, 320).
 
     Examples
     --------
@@ -357,7 +357,7 @@ def _merges(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _by_statistics(task: Task) -> Outcome:
-    """One side has no values: what was counted of it must do."""
+    """Compare by statistics, since one side has no values."""
     rows, shapes, dtypes = [], [], []
     for side in (task.left, task.right):
         row, shape, dtype = dict(side.row), side.shape, side.dtype
@@ -409,7 +409,7 @@ def _by_statistics(task: Task) -> Outcome:
 
 
 def _apart(own: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str], count: int) -> float:
-    """The largest difference of statistics that are sizes of elements, by the largest of these; NaN without any."""
+    """Return the largest difference of statistics that scale with the elements, divided by the largest of them."""
     scales = {"max": 1.0, "min": 1.0, "avg": 1.0, "l2norm": 1 / math.sqrt(max(count, 1))}
     pairs = [(float(own[name]) * by, float(other[name]) * by) for name, by in scales.items() if name in names]
     if not pairs:

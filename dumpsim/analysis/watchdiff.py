@@ -1,4 +1,4 @@
-"""Watch mode's dump: after which operator a watched output changed first, and whether that was legal. [spec ge 2.8]
+"""Evaluates a dump of watch mode: which operator changed a watched output, and whether it may. [spec ge 2.8]
 
 An operator that runs after C may overwrite C's outputs for two reasons. The memory was given to another tensor, since
 C's output was not needed any longer: legal reuse. Or the operator wrote where it must not: trampling. Dumps of
@@ -33,25 +33,25 @@ class Change:
     Attributes
     ----------
     directory : str
-        Of the iteration, below the dump's.
+        Directory of the iteration, relative to the dump.
     node : str
         The watched operator.
     slot : int
-        Its output.
+        Index of its output.
     after : str
-        The operator after which the bytes were another for the first time.
+        The operator after which the bytes had changed for the first time.
     before : str
-        The operator after which they were read last and had not changed, or the watched operator itself.
+        The last operator after which they had not changed, or the watched operator itself.
     first, last : int
-        First and last byte that changed, counted from the output's begin.
+        Offsets of the first and last byte that changed.
     changed, nbytes : int
-        Bytes that changed, and bytes of the output.
+        Number of changed bytes, and of all bytes of the output.
     address : int
-        Of the first changed byte on the device; 0 where the dump does not say.
+        Address of the first changed byte on the device; 0 if unknown.
     alive : bool or None
-        The output was still needed; None where the dump does not say.
+        Whether the output was still needed; None if unknown.
     owners : tuple of str
-        Other tensors that had a part of the memory then.
+        Other tensors in that memory at the time.
     verdict : str
         ``trampled``, ``written in place`` (the operator is meant to write there), ``reused`` or ``unknown``.
     """
@@ -73,17 +73,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchDiff:
-    """What a watch has found.
+    """The result of `watchdiff`.
 
     Attributes
     ----------
     watched : int
-        Watched outputs, counted in each iteration.
+        Number of watched outputs, summed over iterations.
     reads : int
-        Times that one of them was read again.
+        Number of later reads of them.
     changes : tuple of Change
     missing : tuple of str
-        Watched operators whose own file is missing, so that nothing can be said.
+        Watched operators whose own file is missing, so that nothing can be compared.
     """
 
     watched: int
@@ -93,13 +93,13 @@ class WatchDiff:
 
     @property
     def trampled(self) -> bool:
-        """Whether memory that was needed was overwritten, or may have been."""
+        """Whether an output that was still needed was overwritten, or may have been."""
         return any(change.verdict in ("trampled", "unknown") for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """A file of the dump: what was read of a node's outputs, and when."""
+    """A file of the dump: one read of a node's outputs."""
 
     node: str
     after: str  # "" for the node's own file
@@ -108,13 +108,13 @@ class _Read:
     attrs: dict[str, str]
 
     def of(self, name: str, slot: int, separator: str) -> str | None:
-        """What an attribute says of an output."""
+        """Return the value of an attribute for an output."""
         values = self.attrs[name].split(separator) if name in self.attrs else []
         return values[slot] if slot < len(values) else None
 
 
 def watchdiff(path: "str | os.PathLike[str]") -> WatchDiff:
-    """Compare what was read of watched outputs after other operators with what they were.
+    """Compare later reads of watched outputs with their original values.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def watchdiff(path: "str | os.PathLike[str]") -> WatchDiff:
 
 
 def _directories(root: str) -> Iterator[tuple[str, list[BinFile]]]:
-    """Directories with bin files, and the files."""
+    """Return the directories with bin files, and the files."""
     for directory, below, names in os.walk(root):
         below.sort()
         real = _mapped(directory, names)
@@ -166,14 +166,14 @@ def _directories(root: str) -> Iterator[tuple[str, list[BinFile]]]:
 
 
 def _mapped(directory: str, names: Sequence[str]) -> dict[str, str]:
-    """What mapping.csv says of over-long names."""
+    """Return the full names in mapping.csv."""
     if _MAPPING not in names:
         return {}
     return mapping.read(os.path.join(directory, _MAPPING), set(names))
 
 
 def _sorted(files: Sequence[BinFile]) -> tuple[dict[str, _Read], list[_Read]]:
-    """Own files of nodes by name, and reads after other operators."""
+    """Split files into those of nodes, by name, and reads after other operators."""
     names = {file.data.op_name for file in files}
     read = {name[at.end() :] for name in names for at in re.finditer(_ARROW, name)}
     own: dict[str, _Read] = {}
@@ -215,7 +215,7 @@ def _changes(directory: str, own: _Read, reads: Sequence[_Read]) -> Iterator[Cha
         original = own.file.output(slot)
         for read in reads:
             if read.stamp < own.stamp or read.of("dumpsim.ran", 0, ",") == "0":
-                continue  # what lay there before the node had run
+                continue  # read before the node ran
             if slot >= len(read.file.data.outputs):
                 continue
             different = np.flatnonzero(original != read.file.output(slot))

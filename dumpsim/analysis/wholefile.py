@@ -1,4 +1,4 @@
-"""Result files appear under their names when they are complete, or not at all."""
+"""Writes result files atomically: they appear when they are complete."""
 
 import contextlib
 import io
@@ -16,11 +16,11 @@ from dumpsim.core.errors import DumpWriteError
 
 __all__ = ["append_line", "npy_parts", "write_named", "write_whole"]
 
-_AT_ONCE = 16  # parts of one system call
+_AT_ONCE = 16  # parts per system call
 
 
 def npy_parts(array: "np.ndarray[Any, Any]") -> tuple[bytes, memoryview]:
-    """Header and data of an npy file as numpy itself writes it; contiguous data are not copied."""
+    """Return header and data of an npy file, as numpy writes it; contiguous data is not copied."""
     solid = np.ascontiguousarray(array).reshape(array.shape)
     data = solid.reshape(-1).view(np.uint8).data if solid.size else memoryview(b"")
     return _header(solid.dtype.str, solid.shape), data
@@ -28,7 +28,7 @@ def npy_parts(array: "np.ndarray[Any, Any]") -> tuple[bytes, memoryview]:
 
 @lru_cache(maxsize=256)
 def _header(descr: str, shape: tuple[int, ...]) -> bytes:
-    """The tensors of a dump have few types and shapes."""
+    """Return the header of an npy file; cached, since dumps have few types and shapes."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": shape})
     return head.getvalue()
@@ -40,7 +40,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int |
     Raises
     ------
     DumpWriteError
-        Naming the file; nothing half written is left.
+        With the file's name; no incomplete file is left.
     """
     total = 0
     descriptor, temporary = -1, ""
@@ -56,7 +56,7 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int |
                 views[0] = views[0][written:]
         if mode is not None and mode != 0o600:
             os.fchmod(descriptor, mode)
-        finished, descriptor = descriptor, -1  # a failing close closes all the same
+        finished, descriptor = descriptor, -1  # a failing close still closes
         os.close(finished)
         os.rename(temporary, path)
         temporary = ""
@@ -73,15 +73,15 @@ def write_whole(path: str, parts: Iterable["bytes | memoryview"], *, mode: int |
 
 
 def write_named(path: "str | os.PathLike[str]", data: bytes) -> None:
-    """Write a file of the user's choice as a whole.
+    """Write a file that the user named, atomically.
 
-    A link stays, and what it names is replaced. Into a pipe or a device, as ``/dev/stdout``, data are written directly.
-    A new file gets the permissions that `open` gives, another one keeps its own.
+    A link stays, and its target is replaced. Data for a pipe or a device, such as ``/dev/stdout``, is written directly.
+    A new file gets the permissions that `open` gives, an existing one keeps its own.
 
     Raises
     ------
     DumpWriteError
-        Naming the file, which is left as it was.
+        With the file's name; the file is not changed.
     """
     where = os.fspath(path)
     try:
@@ -96,12 +96,12 @@ def write_named(path: "str | os.PathLike[str]", data: bytes) -> None:
 
 
 def append_line(path: str, line: str, *, mode: int = 0o600) -> None:
-    """Let a text file grow by one line; one that an interrupted run left unfinished is cut off.
+    """Append a line to a text file; cut off an unfinished line of an interrupted run.
 
     Raises
     ------
     DumpWriteError
-        Naming the file, which is left as it was.
+        With the file's name; the file is not changed.
     """
     data = line.encode()
     try:

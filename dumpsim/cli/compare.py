@@ -99,7 +99,7 @@ def compare(
     if whole_tensors:
         for name, value in (("rank", rank), ("csv", csv), ("jobs", jobs), ("scheduler", scheduler)):
             if value is not None:
-                raise BadInputError(f"--{name} cannot be combined with --global", where=f"--{name}")
+                raise BadInputError("cannot be combined with --global", where=f"--{name}")
         near = {"op": op, "iteration": iteration, "step": step}
         _compare_global(a, b, near, tol or (), match, name_map, equal_nan, every, strict, as_json)
         return

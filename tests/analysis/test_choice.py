@@ -65,6 +65,8 @@ def test_what_the_dump_has_instead_is_told(lenet, asked, line):
 
 def test_fields_that_exclude_each_other_are_told(lenet):
     dump = dumpsim.open(lenet)
-    assert told(dump, op_type="Conv2D", op="relu") == ["each of op, op_type is there, but no tensor has all of them"]
+    assert told(dump, op_type="Conv2D", op="relu") == [
+        "each of op, op_type matches some tensor, but no tensor matches all of them"
+    ]
     assert told(dump, op_type="Conv2D", iteration=2) == ["no iteration 2; there is 0"]
     assert list(dump.filter(op_type="Conv2D").absent()) == []

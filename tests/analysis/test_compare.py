@@ -140,9 +140,9 @@ def test_a_pattern_that_nothing_answers_to_is_told(tmp_path, search):
     v = [np.full(3, float(n), np.float32) for n in range(3)]
     tree = write(tmp_path, chain(*v, kind="Softmax"))
     found = search(tree, tree, tol=["sofmax:1e-3", "*softmax*:1e-2"])
-    assert found.idle == ("no tensor answers to 'sofmax' (did you mean 'Softmax'?)",)
+    assert found.idle == ("no tensor matches 'sofmax' (did you mean 'Softmax'?)",)
     assert search(tree, tree, tol=["softmax:1e-2"]).idle == ()
-    assert dumpsim.first(tree, allow=["nothing*", "soft*"]).idle == ("no tensor answers to 'nothing*'",)
+    assert dumpsim.first(tree, allow=["nothing*", "soft*"]).idle == ("no tensor matches 'nothing*'",)
 
 
 def _layers(own: bool, wrong: float = 0.0):

@@ -140,7 +140,7 @@ def test_results_are_not_replaced_unasked(tree, tmp_path):
     again = convert(tree, out)
     assert again.tensors == 0
     assert len(again.failures) == 6
-    assert "is there already" in again.failures[0].reason
+    assert "exists already" in again.failures[0].reason
     assert victim.read_bytes() == b"precious"
     assert convert(tree, out, overwrite=True).failures == ()
     assert np.load(victim).shape == (2, 3, 4, 5)

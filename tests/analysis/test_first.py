@@ -233,7 +233,7 @@ def test_an_operator_that_one_dump_alone_has_is_named(tmp_path, swapped, extra):
     found = dumpsim.first(*(dumps[::-1] if swapped else dumps))
     assert told(found) == [("made", "difference", "Default_Mul-op0", "Default_ReLU-op0:input.0", "alone")]
     assert found.maker.note == (
-        f"{'BA'[swapped]} has no such operator; its result comes to Default_ReLU-op0:input.0"
+        f"{'BA'[swapped]} has no such operator; its result reaches Default_ReLU-op0:input.0"
         + (" through Default_Exp-op0" if len(extra) > 1 else "")
     )
     assert found.skipped == ((f"in {'AB'[swapped]} only", 2 * len(extra)),)
@@ -369,7 +369,7 @@ def test_a_parameter_that_one_dump_alone_shows_is_given(tmp_path):
     b = write(tmp_path / "b", [("MatMul", "Default/MatMul-op0", [w[0], w[2]], [w[0]])])
     (finding,) = dumpsim.first(a, b)
     assert (finding.kind, finding.op_name, finding.basis) == ("given", "fc_weight", "alone")
-    assert finding.note == "only A dumped it; it comes to Default_MatMul-op0:input.1"
+    assert finding.note == "only A dumped it; it reaches Default_MatMul-op0:input.1"
 
 
 @pytest.mark.parametrize("near", [False, True])

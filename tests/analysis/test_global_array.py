@@ -127,7 +127,7 @@ def test_one_tensor_must_be_chosen(sliced):
         dump.filter(op_type="MatMul").global_array()
     with pytest.raises(BadInputError, match="slices of 0 tensors"):
         dump.filter(op_type="Conv2D").global_array()
-    with pytest.raises(UnreadableError, match="no manifest and no graph tells the layout of"):
+    with pytest.raises(UnreadableError, match="no manifest and no graph has the layout of"):
         dumpsim.open(sliced / "one").filter(op_type="ReLU").global_array()
     (path,) = (sliced / "many" / "dump" / "rank_3").rglob("ReLU.*.npy")
     np.save(path, np.zeros((8, 6), np.float32))
@@ -200,11 +200,11 @@ def test_options_that_do_not_go_together_are_refused(sliced):
     words = ["compare", str(sliced / "many"), str(sliced / "one"), "--global"]
     found = CliRunner().invoke(app, [*words, "--rank", "1"])
     assert isinstance(found.exception, BadInputError)
-    assert "--rank does not go together with --global" in str(found.exception)
+    assert "--rank: cannot be combined with --global" in str(found.exception)
     found = CliRunner().invoke(app, [*words, "--op", "*relu*"])
     assert "1 whole tensors compared: 1 equal" in found.stderr
 
 
 def test_no_layout_no_comparison(sliced):
-    with pytest.raises(BadInputError, match="tells the layout of a tensor"):
+    with pytest.raises(BadInputError, match="has the layout of a tensor"):
         compare_global(sliced / "one", sliced / "one")

@@ -88,7 +88,7 @@ def test_few_operators_are_ranked_without_a_word_of_more(tmp_path):
     a = write(tmp_path / "a", [("Add", "Default/Add-op0", [V[0], V[1]], [V[1] * 1.5]), *half])
     b = write(tmp_path / "b", [("Add", "Default/Add-op0", [V[0], V[1]], [V[1]]), *half])
     found = run("first", a, b)
-    assert "operators by how little of their difference is explained" in found.stdout
+    assert "operators ranked by the difference that their inputs do not explain" in found.stdout
     assert "Default_Add-op0" in found.stdout
     assert "more: see" not in found.stdout
 
@@ -173,8 +173,8 @@ def test_what_the_dumps_do_not_have_is_told(dumps):
         assert [f"{root}: no iteration 7; there is 0" in found.stderr for root in dumps] == [True, True]
         assert f"{a}: no step 1; the dump counts none" in run(command, a, b, "--step", 1).stderr
     assert "no operator called '*sub*'; " in run("compare", a, b, "--op", "*sub*").stderr
-    assert "no tensor answers to 'sub'" in run("first", a, b, "--tol", "sub:1").stderr
-    assert "no tensor answers to 'sub'" in run("compare", a, b, "--tol", "sub:1").stderr
+    assert "no tensor matches 'sub'" in run("first", a, b, "--tol", "sub:1").stderr
+    assert "no tensor matches 'sub'" in run("compare", a, b, "--tol", "sub:1").stderr
 
 
 def test_rows_have_a_place_to_go_before_anything_is_compared(dumps, tmp_path):

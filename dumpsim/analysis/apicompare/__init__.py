@@ -1,4 +1,4 @@
-"""Two API dumps side by side: the documented tables of api_dump_compare, and the first divergence."""
+"""Compares two API dumps: the documented tables of api_dump_compare, and the first divergence."""
 
 from dumpsim.analysis.apicompare.compare import api_dump_compare, compare_api_dumps
 from dumpsim.analysis.apicompare.result import ApiComparison, Divergence, StepComparison

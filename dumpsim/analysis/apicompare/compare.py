@@ -1,4 +1,4 @@
-"""api_dump_compare: two API dumps in, the documented tables out."""
+"""`api_dump_compare`: compares two API dumps and writes the documented tables."""
 
 import logging
 import os
@@ -66,23 +66,23 @@ def api_dump_compare(
         The ``output_path`` of `api_dump_init`, or the directory of one of its ranks. The names of the files show the
         framework; any two may be compared, each from a directory of its own.
     output_path : str or path, optional
-        Where the tables are written; without it they are only shown.
+        Directory for the tables; without it they are only printed.
     rtol, atol : float
-        Numbers ``a``, ``b`` are close when ``|a - b| <= atol + rtol * |b|``.
+        Numbers ``a``, ``b`` are close if ``|a - b| <= atol + rtol * |b|``.
     equal_nan : bool
         Whether two NaN are close.
     ignore_unmatched : bool
-        Leave rows out that nothing answers; the mapping keeps them.
+        Leave out rows without a counterpart; the mapping keeps them.
     ignore_backward : bool
-        Compare the forward run alone.
+        Compare only the forward run.
     convinced_match_method : {'recursion', 'global', 'simple'}, optional
-        Map the calls as the real tool does with this argument, of which ``recursion`` is its default: by names, shapes
-        and counts alone. Without it values decide as well.
+        Map the calls as the real tool does with this argument (its default is ``recursion``): only by names, shapes and
+        counts. Without it, values are used as well.
     compat : {None, '1.0.17'}
         The real tool exactly: its mapping, its steps (the last is lost unless a backward run follows), cosines by the
         BLAS of this machine, and unknown keywords pass. Ours; not in the real tool.
     name_map : dict or path, optional
-        APIs of the origin and those of the target that do their work, one or several: ``{"Functional.linear":
+        APIs of the origin, with one or several APIs of the target that replace them: ``{"Functional.linear":
         ["Functional.matmul", "Functional.add"]}``, or a file of such lines. Ours; not in the real tool.
 
     Returns
@@ -93,27 +93,27 @@ def api_dump_compare(
     Raises
     ------
     BadInputError
-        A path holds no API dump; a ValueError with the vendor's text. Or `name_map` holds what is not a name.
+        If a path holds no API dump (also a ValueError, with the vendor's text), or `name_map` has an invalid name.
     ScriptTypeError
-        An argument has another type than the documented one.
+        If an argument does not have the documented type.
     UnreadableError
-        A file of a dump is damaged.
+        If a file of a dump is damaged.
     DumpWriteError
-        The tables cannot be written.
+        If the tables cannot be written.
     UnsupportedError
-        For an unknown `convinced_match_method`, with the vendor's text; or there are files of state_dicts and torch,
-        which reads them, is not installed: then the tables are written before.
+        For an unknown `convinced_match_method`, with the vendor's text; and after the tables are written, if there are
+        files of state_dicts and torch, which reads them, is not installed.
     ScriptValueError
         For an unknown `compat`.
     TypeError
-        For a keyword that is not known, unless `compat` is set.
+        For an unknown keyword, unless `compat` is set.
 
     Notes
     -----
     Files: ``ts_api_mapping_N.csv`` (not with MindTorch), ``ts_api_forward_compare_N.csv`` and
     ``ts_api_backward_compare_N.csv`` for each step N. Without npy files on both sides the statistics are compared.
-    As in troubleshooter 1.0.17, except that the last step needs no backward run, values decide between calls that names
-    and shapes leave equal, modules named on one side alone never stand in for a call, and old files are replaced whole.
+    As in troubleshooter 1.0.17, except that the last step needs no backward run, values decide between calls of equal
+    names and shapes, modules named on one side alone never replace a call, and old files are replaced atomically.
     The last digit of a cosine near 1 depends on the order of the sums; here it is the same on every machine.
 
     Examples
@@ -160,7 +160,7 @@ def compare_api_dumps(
     *,
     progress: bool = False,
 ) -> tuple[ApiComparison, Callable[[], Table] | None]:
-    """Compare without printing or writing; also what compares the parameters, where both nets kept theirs."""
+    """Compare without printing or writing; also return a function that compares the parameters, if both were saved."""
     dumps = open_dump(origin_path, "origin_path"), open_dump(target_path, "target_path")
     if options.exact:
         dumps = dumps[0].as_cut_by_1_0_17(), dumps[1].as_cut_by_1_0_17()
@@ -197,14 +197,14 @@ def compare_api_dumps(
 
 
 def _missing(dump: Dump) -> Iterator[str]:
-    """That records have no file, as after a copy that was not complete; nothing is said of them."""
+    """Return a note on records without a file, as after an incomplete copy; they are not compared."""
     names = [entry.line.name for entry in dump.entries() if entry.path is None]
     if names:
         yield _NO_FILES.format(len(names), dump.rank_dir, names[0])
 
 
 def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
-    """That there are more ranks, or dumps of more frameworks, than the one that is compared."""
+    """Return notes on further ranks and frameworks that are not compared."""
     if others := [rank.name for rank in ranks(Path(path)) if rank != dump.rank_dir]:
         yield _OTHER_RANKS.format(dump.rank_dir, ", ".join(others))
     if len(several := frameworks(dump.rank_dir)) > 1:
@@ -214,7 +214,7 @@ def _others(path: "str | os.PathLike[str]", dump: Dump) -> Iterator[str]:
 def _steps(
     dumps: tuple[Dump, Dump], style: Style, has_values: bool, options: Options, names: Names, progress: bool
 ) -> tuple[tuple[StepComparison, ...], Coverage]:
-    """All steps that both sides have, and how many of their calls have a counterpart."""
+    """Compare all common steps, and count calls with a counterpart."""
     aligned = [
         (one, other, _groups(one.calls, other.calls, dumps, options, names))
         for one, other in zip(dumps[0].steps, dumps[1].steps, strict=False)
@@ -254,7 +254,7 @@ def _call_names(group: Group) -> CallNames:
 def _groups(
     origin: Sequence[Call], target: Sequence[Call], dumps: tuple[Dump, Dump], options: Options, names: Names
 ) -> list[Group]:
-    """Which calls are which: our way, or one of the real tool's."""
+    """Match the calls, by our method or one of the real tool's."""
     if options.method is not None:
         return vendor_groups(origin, target, options.method, (dumps[0].framework, dumps[1].framework))
     return align(origin, target, names)
@@ -269,7 +269,7 @@ def _step(
     ignore_unmatched: bool,
     tick: Callable[[], None],
 ) -> StepComparison:
-    """The tables of one step."""
+    """Build the tables of one step."""
     tables: list[Table | None] = []
     found: list[tuple[Finding, ...]] = []
     for direction, wanted in zip(("forward", "backward"), wants, strict=True):
@@ -289,7 +289,7 @@ def _step(
 
 
 def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: list[str]) -> Divergence | None:
-    """The first divergence, with the stacks of its call; a stack file that cannot be read is noted."""
+    """Return the first divergence, with the stacks of its call; note an unreadable stack file."""
     found = first_divergence(steps)
     if found is None:
         return None
@@ -319,7 +319,7 @@ def _first(steps: Sequence[StepComparison], dumps: tuple[Dump, Dump], notes: lis
 
 
 def _parameters(dumps: tuple[Dump, Dump], style: Style) -> tuple[Callable[[], Table] | None, list[str]]:
-    """What compares the state_dicts of a MindTorch net and its PyTorch original, or why nothing does."""
+    """Return what compares the state_dicts of a MindTorch net and its PyTorch original, or why that is impossible."""
     if set(style.frameworks) != {"mindtorch", "torch"}:
         return None, []
     paths = [dump.rank_dir / PARAMETER_FILES[dump.framework] for dump in dumps]

@@ -1,4 +1,4 @@
-"""How two arrays differ, and the texts in which the tables say it."""
+"""The difference of two arrays, and its texts in the tables."""
 
 import math
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ _BLOCK = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayDifference:
-    """How far two arrays are apart, as the tables show it.
+    """The difference of two arrays, as the tables show it.
 
     Attributes
     ----------
     outcome : Outcome
         Whether they agree.
     ratio : float
-        Part of the elements that are close.
+        Share of the elements that are close.
     cosine : float
-        Cosine of the angle between the two as vectors; NaN when one of them is all zeros.
+        Cosine of the angle between the arrays as vectors; NaN if one of them is zero.
     mean, max : float
         Of the absolute differences; the mean over the elements that differ.
     same_shape : bool
@@ -59,8 +59,8 @@ def compare_arrays(
     tolerance : Tolerance
     equal_nan : bool
     exact : bool
-        Number by number what 1.0.17 says on this machine: sums of numpy's BLAS, narrow floats and their overflow as
-        they are, real parts alone.
+        Compute exactly as 1.0.17 does on this machine: sums by numpy's BLAS, narrow floats with their overflow, and
+        only real parts.
     """
     if origin.shape != target.shape:
         outcome = judge_arrays(origin, target, tolerance, equal_nan=equal_nan)
@@ -95,7 +95,7 @@ def _outcome_of_1_0_17(one: Array, other: Array, tolerance: Tolerance, *, equal_
 
 
 def truncated(value: Any) -> str:
-    """A number cut, not rounded, to five digits, as the tables print it. [spec api_dump 2.3]
+    """Truncate a number to five digits, as the tables print it. [spec api_dump 2.3]
 
     Examples
     --------
@@ -110,12 +110,12 @@ def truncated(value: Any) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio cut to a hundredth of a percent."""
+    """Truncate a ratio to a hundredth of a percent."""
     return f"{int(ratio * 10000) / 10000:.2%}"
 
 
 def mean_max_min(array: Array, *, exact: bool = False) -> tuple[Any, Any, Any]:
-    """Mean, maximum and minimum of an array."""
+    """Return mean, maximum and minimum of an array."""
     values = _floats(array, exact=exact)
     if not values.size:
         return math.nan, math.nan, math.nan
@@ -135,7 +135,7 @@ def _floats(array: Array, *, exact: bool) -> Array:
 
 
 def _cosine(one: Array, other: Array) -> Any:
-    """Cosine of the angle; two zero vectors are alike, a zero vector beside another has no angle."""
+    """Return the cosine of the angle; 1 for two zero vectors, NaN for one."""
     one, other = one.ravel(), other.ravel()
     if one.dtype != other.dtype:
         one, other = one.astype(np.float64), other.astype(np.float64)

@@ -20,8 +20,8 @@ class Options:
     Raises
     ------
     ScriptTypeError, ScriptValueError, UnsupportedError
-        For what the real tool refuses, with its text; for an unknown `compat`, and a `name_map` beside the mapping of
-        the real tool.
+        For arguments that the real tool refuses, with its text; for an unknown `compat`, and for a `name_map` together
+        with the mapping of the real tool.
     """
 
     rtol: float = 1e-4
@@ -47,7 +47,7 @@ class Options:
             )
         if self.method not in (None, *METHODS):
             raise UnsupportedError(
-                f"{self.method!r} is no way to map calls",
+                f"unknown mapping method {self.method!r}",
                 where="api_dump_compare(convinced_match_method=)",
                 allowed=METHODS,
                 nearest=nearest(self.method, METHODS),
@@ -63,7 +63,7 @@ class Options:
 
     @property
     def exact(self) -> bool:
-        """Whether numbers and steps are those of the real tool on this machine."""
+        """Whether to compute numbers and steps exactly as the real tool does on this machine."""
         return self.compat is not None
 
     @property
@@ -73,12 +73,12 @@ class Options:
 
     @property
     def tolerance(self) -> Tolerance:
-        """When numbers are close."""
+        """The tolerance of numbers."""
         return Tolerance(rtol=self.rtol, atol=self.atol)
 
 
 def _check(name: str, value: Any, wanted: type) -> None:
-    """The vendor's check of a type; what is false passes."""
+    """Check a type as the vendor does: false values pass."""
     if value and not isinstance(value, wanted):
         raise ScriptTypeError(
             f"{value!r} is not of type {wanted.__name__}",

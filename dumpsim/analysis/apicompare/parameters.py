@@ -1,4 +1,4 @@
-"""Parameters of a MindTorch net beside those of its PyTorch original, from the two files of state_dicts."""
+"""Compares the parameters of a MindTorch net with those of its PyTorch original, from files of state_dicts."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ _HEADER = (
 def compare_parameters(
     origin: "str | os.PathLike[str]", target: "str | os.PathLike[str]", tolerance: Tolerance, *, equal_nan: bool = False
 ) -> Table:
-    """Compare two files of state_dicts, name by name; names that only one file has stand alone.
+    """Compare two files of state_dicts by name; names of one file only have a row of their own.
 
     Raises
     ------
@@ -46,7 +46,7 @@ _ALONE = ("False", "0.00%", "nan", "nan, nan")
 
 
 def _row(name: str, one: Any, other: Any, tolerance: Tolerance, equal_nan: bool) -> Row:
-    """One parameter."""
+    """Return the row of a parameter."""
     if other is None:
         return Row((name, None, str(one.shape), None, *_ALONE))
     found = compare_arrays(one, other, tolerance, equal_nan=equal_nan)
@@ -66,7 +66,7 @@ def _row(name: str, one: Any, other: Any, tolerance: Tolerance, equal_nan: bool)
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Arrays by name."""
+    """Load arrays by name."""
     try:
         import torch
     except ImportError:
@@ -89,7 +89,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _array(torch: Any, tensor: Any) -> Any:
-    """The values as numpy has them; bfloat16 and float8 as float32."""
+    """Convert to numpy; bfloat16 and float8 become float32."""
     tensor = tensor.detach()
     if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
         tensor = tensor.to(torch.float32)

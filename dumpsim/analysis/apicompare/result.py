@@ -1,4 +1,4 @@
-"""What a comparison of two API dumps found: its tables and the first divergence."""
+"""The result of comparing two API dumps: tables and the first divergence."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -34,12 +34,12 @@ class Divergence:
     origin, target : str
         Names of the records.
     cause : str
-        ``operator`` when everything that went into the call agrees, ``input`` when an input already differs, which only
-        the first array of a run or a call without a partner before it can do, ``gradient`` in the backward run.
+        ``operator`` if all inputs of the call agree; ``input`` if an input already differs, which happens only for the
+        first array of a run and after calls without a counterpart; ``gradient`` in the backward run.
     maker : str
-        Of a gradient, the call whose backward made it: what flowed into that agrees. Empty if unknown.
+        For a gradient, the call whose backward made it, with an incoming gradient that agrees. Empty if unknown.
     origin_stack, target_stack : tuple of str
-        Where the call was made, of a gradient its maker, innermost frame first; empty when the dump keeps none for it.
+        The stack of the call, or of a gradient's maker, innermost frame first; empty if the dump has none.
     """
 
     step: int
@@ -77,9 +77,9 @@ class StepComparison:
     step : int
     mapping : Table
     forward, backward : Table or None
-        None where there is nothing to compare.
+        None if there is nothing to compare.
     writes_mapping : bool
-        False when MindTorch takes part, which writes no such file.
+        False for MindTorch, which writes no such file.
     findings : tuple of Finding
         All pairs, in the order of the origin's run.
     calls : tuple of Call
@@ -95,7 +95,7 @@ class StepComparison:
     calls: tuple[Call, ...] = field(default=(), repr=False)
 
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """File names and tables, in the order in which the console shows them."""
+        """Return file names and tables, in the order in which the console shows them."""
         if self.writes_mapping:
             yield f"ts_api_mapping_{self.step}.csv", self.mapping
         if self.forward is not None:
@@ -106,7 +106,7 @@ class StepComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiComparison:
-    """Two API dumps, compared.
+    """The comparison of two API dumps.
 
     Attributes
     ----------
@@ -114,13 +114,13 @@ class ApiComparison:
     first : Divergence or None
         The first array, in the order of the origin's run, that differs beyond the tolerance.
     notes : tuple of str
-        What the reader should know: different counts of steps, no npy files, no values.
+        Remarks: different numbers of steps, missing npy files, missing values.
     parameters : Table or None
         Parameters of a MindTorch net against those of its PyTorch original.
     directories : pair of str or None
-        Where the npy files are that were compared.
+        Directories of the compared npy files.
     coverage : Coverage
-        How many calls have a counterpart.
+        Calls with a counterpart.
     """
 
     steps: tuple[StepComparison, ...]
@@ -141,7 +141,7 @@ class ApiComparison:
         return self.first is None and not self.coverage.shortfall(MIN_MATCHED)
 
     def to_csv(self, directory: "str | os.PathLike[str]") -> list[Path]:
-        """Write the documented files.
+        """Write the documented files to a directory.
 
         The directory is made where it is missing. A file that is there is replaced as a whole.
 
@@ -231,5 +231,5 @@ def _api(finding: Finding) -> str:
 
 
 def _call(finding: Finding) -> str:
-    """The call of the origin."""
+    """Return the name of the origin's call."""
     return finding.origin.parts.call if finding.origin is not None else ""

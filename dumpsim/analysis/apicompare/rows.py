@@ -1,4 +1,4 @@
-"""The documented tables of one step: which APIs are which, and how their arrays differ, forward and backward.
+"""The documented tables of one step: the mapping of APIs, and the differences of arrays, forward and backward.
 
 Headers, texts, orders and widths are what the real tables have. [spec api_dump 2.3, 2.4]
 """
@@ -45,7 +45,7 @@ Middle = Callable[[Call], Iterable[ApiEntry]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Two arrays side by side and how they differ; one of them may be missing.
+    """A pair of arrays and their difference; one of them may be missing.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Finding:
     difference : ArrayDifference or None
         None without a counterpart, and where statistics are compared.
     values : tuple
-        Mean, maximum and minimum of both sides, where the table shows them.
+        Mean, maximum and minimum of both sides, if the table shows them.
     shapes : tuple
         The shapes that the table shows.
     dtypes : tuple
@@ -71,18 +71,18 @@ class Finding:
 
     @property
     def is_layer(self) -> bool:
-        """Whether this only names a module."""
+        """Whether this record only names a module."""
         return any(item is not None and item.parts.count is None for item in (self.origin, self.target))
 
     @property
     def passes(self) -> bool | None:
-        """Whether the two agree; None where nothing answers, or nothing is known of one."""
+        """Whether the two agree; None without a counterpart or values."""
         return None if self.outcome is None or self.outcome.verdict == "unknown" else self.outcome.agrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """Which of the four kinds of table is written, and for whom; whether its numbers are those of 1.0.17 here."""
+    """The kind of table, its frameworks, and whether to compute numbers exactly as 1.0.17 does."""
 
     frameworks: tuple[Framework, Framework]
     arrays: bool
@@ -92,7 +92,7 @@ class Style:
 
     @property
     def mindtorch(self) -> bool:
-        """Whether MindTorch takes part, which has tables of its own."""
+        """Whether one side is MindTorch, which has other tables."""
         return "mindtorch" in self.frameworks
 
     @property
@@ -113,7 +113,7 @@ class Style:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """How wide MindTorch's columns are at most."""
+        """Largest widths of MindTorch's columns."""
         middle = (_RATIO_WIDTH, _RATIO_WIDTH, *(_PAIR_WIDTH,) * 3, _SHAPE_WIDTH, _SHAPE_WIDTH)
         widths = middle if self.arrays else (_DIFFS_WIDTH, _SHAPE_WIDTH, _DTYPES_WIDTH)
         return (_NAME_WIDTH, _NAME_WIDTH, *widths)
@@ -128,7 +128,7 @@ _DIFFS = "max, min, mean diffs"
 
 
 def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
-    """Which calls are which; several calls of one group share a cell."""
+    """Build the mapping table; several calls of one group share a cell."""
     rows = (
         Row(tuple("\n".join(call.name for call in side) for side in (group.origin, group.target)))
         for group in groups
@@ -139,7 +139,7 @@ def mapping_table(groups: Iterable[Group], style: Style, step: int) -> Table:
 
 
 def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], style: Style) -> list[Pair]:
-    """The arrays of all groups side by side, in the order of the table."""
+    """Pair the arrays of all groups, in the order of the table."""
     if direction == "forward":
         middles = (dumps[0].as_listed, dumps[1].as_listed) if style.exact and style.arrays else (_in_turn, _in_turn)
         return [pair for group in groups for pair in _forward(group, middles)]
@@ -148,7 +148,7 @@ def paired(groups: Sequence[Group], direction: str, dumps: tuple[Dump, Dump], st
 
 
 def _forward(group: Group, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
-    """First inputs against first inputs, last outputs against last outputs; what is between stands alone."""
+    """Pair first inputs and last outputs; arrays between them stand alone."""
     between = [_between(side, middle) for side, middle in zip((group.origin, group.target), middles, strict=True)]
     yield from _aligned(_inputs(group.origin[:1]), _inputs(group.target[:1]))
     for origin, target in zip(*between, strict=True):
@@ -158,7 +158,7 @@ def _forward(group: Group, middles: tuple[Middle, Middle]) -> Iterator[Pair]:
 
 
 def _backward(group: Group) -> Iterator[Pair]:
-    """Gradients of the last outputs against each other; the rest alone."""
+    """Pair the gradients of the last outputs; the rest stands alone."""
     if not group.origin or not group.target:
         yield from ((item, None) for call in group.origin for item in call.grads)
         yield from ((None, item) for call in group.target for item in call.grads)
@@ -182,7 +182,7 @@ def _backward_of_heads(group: Group) -> Iterator[Pair]:
 
 
 def _aligned(origin: Sequence[ApiEntry], target: Sequence[ApiEntry]) -> list[Pair]:
-    """Arrays side by side, by shape."""
+    """Pair arrays by shape."""
     return align_arrays(origin, target, lambda item: item.line.shape)
 
 
@@ -202,7 +202,7 @@ def _between(calls: Sequence[Call], middle: Middle) -> tuple[list[ApiEntry], lis
 
 
 def _in_turn(call: Call) -> Iterator[ApiEntry]:
-    """Inputs and outputs of one index beside each other."""
+    """Pair inputs and outputs by index."""
     for pair in zip_longest(call.inputs, call.outputs):
         yield from (item for item in pair if item is not None)
 
@@ -232,7 +232,7 @@ def _finding(pair: Pair, style: Style) -> Finding:
 
 
 def _array_finding(pair: Pair, style: Style) -> Finding:
-    """Of two npy files; a record without a file is as good as none."""
+    """Compare two npy files; a record without a file counts as missing."""
     arrays = [None if item is None or item.path is None else side_of(item).load() for item in pair]
     one, other = arrays
     difference: ArrayDifference | None = None
@@ -260,7 +260,7 @@ def _array_finding(pair: Pair, style: Style) -> Finding:
 def compare_table(
     found: Sequence[Finding], direction: str, style: Style, step: int, *, ignore_unmatched: bool
 ) -> Table:
-    """The forward or backward table."""
+    """Build the forward or backward table."""
     kept = [finding for finding in found if finding.is_layer or finding.outcome is not None or not ignore_unmatched]
     if ignore_unmatched:
         kept = [f for f in kept if not f.is_layer or (f.origin is not None and f.target is not None)]
@@ -281,12 +281,12 @@ def compare_table(
 
 
 def _ends_call(finding: Finding) -> bool:
-    """Whether a line of dashes follows: after outputs."""
+    """Return whether a line of dashes follows: after outputs."""
     return any(item is not None and item.parts.io == "output" for item in (finding.origin, finding.target))
 
 
 def _row(finding: Finding, style: Style) -> Row:
-    """One finding in the columns of its table."""
+    """Return a finding as a row of its table."""
     sides = (finding.origin, finding.target)
     if style.mindtorch:
         return _mindtorch_row(finding, style)
@@ -320,7 +320,7 @@ def _statistics_cell(finding: Finding) -> str:
 
 
 def _mindtorch_row(finding: Finding, style: Style) -> Row:
-    """MindTorch's columns; what deserves a look is marked."""
+    """Return MindTorch's columns; suspicious values are marked."""
     sides = (finding.origin, finding.target)
     if finding.is_layer:
         names = tuple(
@@ -354,7 +354,7 @@ def _mindtorch_row(finding: Finding, style: Style) -> Row:
 
 
 def _far(one: Any, other: Any) -> bool:
-    """Whether a number is more than a twentieth of the other away from it; infinities are, unless they are equal."""
+    """Return whether two numbers differ by more than 5 %; infinities do, unless they are equal."""
     one, other = float(one), float(other)
     if one == other or math.isnan(one) or math.isnan(other):
         return False
@@ -364,7 +364,7 @@ def _far(one: Any, other: Any) -> bool:
 
 
 def _both(pair: tuple[Any, Any]) -> tuple[str, bool]:
-    """One text where both sides agree."""
+    """Return one text if both sides agree, else both."""
     same = pair[0] == pair[1]
     return (str(pair[0]) if same else f"{pair[0]}, {pair[1]}"), same
 

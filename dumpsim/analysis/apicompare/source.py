@@ -1,4 +1,4 @@
-"""One side of a comparison: the calls of an API dump, cut into steps, and where their arrays are."""
+"""One side of a comparison: the calls of an API dump by step, and the directory of their arrays."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class Dump:
 
     @property
     def array_dir(self) -> str:
-        """Where the npy files are, if any."""
+        """Directory of the npy files, if any."""
         return os.fspath(self.rank_dir / f"{self.framework}_api_dump")
 
     @cached_property
@@ -67,7 +67,7 @@ class Dump:
         return {entry.name: at for at, entry in enumerate(os.scandir(self.array_dir))}
 
     def entries(self) -> Iterator[ApiEntry]:
-        """Every array that was recorded; modules have none."""
+        """All recorded arrays; modules have none."""
         for step in self.steps:
             for call in step.calls:
                 if not call.is_layer:
@@ -90,7 +90,7 @@ def open_dump(path: "str | os.PathLike[str]", argument: str = "path") -> Dump:
     Raises
     ------
     BadInputError
-        When there is no dump; the vendor's text, which names the argument.
+        If there is no dump; with the vendor's text, which names the argument.
     UnreadableError
         For an info file that is damaged, with the line.
     """
@@ -133,14 +133,14 @@ def _find(path: Path, argument: str) -> tuple[Path, Framework]:
 
 
 def frameworks(directory: Path) -> list[Framework]:
-    """Whose info files are in the directory of a rank, the one that is read first."""
+    """Return the frameworks with info files in the directory of a rank, the preferred one first."""
     names = regular_names(directory, below=directory) if directory.is_dir() else ()
     found = {match[1] for name in names if (match := API_INFO.fullmatch(name))}
     return [framework for framework in _FRAMEWORKS if framework in found]
 
 
 def ranks(path: Path) -> list[Path]:
-    """Directories of ranks, in their order."""
+    """Return the directories of ranks, in order."""
     if not path.is_dir():
         return []
     named = [
@@ -158,5 +158,5 @@ def _merged(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def _first_two(index: tuple[int | str, ...]) -> list[tuple[int, int, str]]:
-    """An index for sorting; no index is the first."""
+    """Return an index for sorting; a missing index comes first."""
     return [order(part) for part in (*index[:2], 0, 0)[:2]]

@@ -23,9 +23,9 @@ class Row:
     Attributes
     ----------
     cells : tuple of (str or None)
-        None where nothing answers: empty in files, ``None`` on the console.
+        None without a counterpart: empty in files, ``None`` on the console.
     marked : frozenset of int
-        Columns that the console shows in red.
+        Indices of columns that the console shows in red.
     """
 
     cells: tuple[str | None, ...]
@@ -44,9 +44,9 @@ class Table:
     ruled : bool
         Whether the console draws a line after every row.
     padding : int
-        Blanks beside the cells on the console.
+        Blanks on both sides of cells on the console.
     widest : tuple of int
-        Columns are no wider than these on the console; longer cells take several lines.
+        Largest widths of columns on the console; longer cells are wrapped.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Table:
         return len(self.rows)
 
     def csv(self) -> str:
-        r"""The text of the file: every cell quoted, newlines as they are, an empty line at the end. [spec api_dump 2.3]
+        r"""Return the text of the file: all cells quoted, newlines kept, an empty line at the end. [spec api_dump 2.3]
 
         Examples
         --------
@@ -72,13 +72,13 @@ class Table:
         return body + "\n"
 
     def to_pandas(self) -> "pd.DataFrame":
-        """A frame of text (extra ``report``); unmatched cells are None."""
+        """Return a pandas table of text (extra ``report``); unmatched cells are None."""
         rows = [row.cells for row in self.rows]
         table: pd.DataFrame = frames("pandas").DataFrame(rows, columns=list(self.header), dtype=object)
         return table
 
     def console(self, *, colour: bool = False) -> str:
-        """The table within lines, cells in the middle.
+        """Return the table with rules and centred cells.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The mapping of troubleshooter 1.0.17, call by call, with what it does not do well. [spec api_dump 2.2]
+"""The mapping of troubleshooter 1.0.17, call by call, with its weaknesses. [spec api_dump 2.2]
 
 First the "convinced" pairs: calls of one name and shapes, of which both sides have equally many. Between them the edges
 from call to call are aligned by an edit distance, and both sides are cut where edges are paired. Values play no part.
@@ -28,13 +28,13 @@ Pair = tuple[int, int]
 
 _MAX_CELLS = 1 << 28  # of one gap, a byte each
 _MATCH, _REPLACE, _SKIP_ORIGIN, _SKIP_TARGET = 1, 2, 3, 4
-_NAME_COST = 20.0  # what the names of two edges can cost at most is the inverse of this
+_NAME_COST = 20.0  # the inverse is the highest cost of the names of two edges
 
 
 def vendor_groups(
     origin: Sequence[Call], target: Sequence[Call], method: str, frameworks: tuple[str, str]
 ) -> list[Group]:
-    """The groups of two steps as the real tool finds them.
+    """Return the groups of two steps as the real tool finds them.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def vendor_groups(
     Raises
     ------
     UnsupportedError
-        Where a gap has more edges than the tool itself can finish with.
+        If a gap has more edges than the tool itself can process.
     """
     keys = [
         [_key(call, framework) for call in side] for side, framework in zip((origin, target), frameworks, strict=True)
@@ -252,7 +252,7 @@ def _edge_costs(
     distances = name_distances(tuple(names))
     table = np.stack([distances(at) for at in range(len(names))])
     nothing = names[""]
-    table[nothing, nothing] = 1.0  # two ends are no more alike than an end and a call
+    table[nothing, nothing] = 1.0  # two ends cost as much as an end and a call
 
     def cost(i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
         (edges, givers, takers), (other_edges, other_givers, other_takers) = ends
