@@ -1,4 +1,4 @@
-"""What a config would write of the tensors that another dump holds."""
+"""Counts the files and bytes that a config would write, from the tensors of an existing dump."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from dumpsim.analysis.dumpset import open as open_dump
 from dumpsim.analysis.entry import Entry
 from dumpsim.analysis.projection import OTHER
 from dumpsim.codecs import npy, statcsv
+from dumpsim.codecs.dumpdata import header
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, DumpConfigError, UnreadableError
 from dumpsim.core.regular import read_bytes
@@ -40,29 +41,31 @@ def account_of(
     fields: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what a config counts of the tensors of a dump, one account for each rank, as a planned dump leaves it.
+    """Count what a config would write of the tensors of a dump, with one account per rank, as a planned dump writes it.
 
-    Sizes of tensors are those of their files, else they follow from type and shape; rows of statistics are estimated.
+    Sizes are those of the tensors' files, or else follow from type and shape; rows of statistics are estimated.
 
     Parameters
     ----------
     dump, config : path-like
     device, jit_level, release : str
-        The real run: ``ascend``, ``gpu`` or ``cpu``; ``O0`` or ``O1``; ``seed``, ``2.7`` or ``2.10``.
+        The real run: ``ascend``, ``gpu`` or ``cpu``; ``O0``, ``O1`` or ``O2``; ``seed``, ``2.7`` or ``2.10``.
     fields : mapping of str to str, optional
         Single fields of the profile.
     environment : mapping of str to str, optional
-        For ``MS_DIAGNOSTIC_DATA_PATH``.
+        For ``MS_DIAGNOSTIC_DATA_PATH`` and ``ENABLE_MS_GE_DUMP``.
 
     Raises
     ------
     DumpConfigError
         For a config that the vendor refuses.
     BadInputError
-        For a config or a dump of whole graphs, of which files hold several tensors, and for an API dump.
+        For marks of ``set_dump``, an API dump, a dump of single kernels with a config for whole graphs or the reverse,
+        and for bin files if the dump has none.
     """
     environment = {} if environment is None else environment
-    profile = find(release, device_of(_TARGETS[device.lower()], jit_level), fields)
+    ge = environment.get("ENABLE_MS_GE_DUMP") == "1"
+    profile = find(release, device_of(_TARGETS[device.lower()], jit_level, ge=ge), fields)
     try:
         text = read_bytes(config, MAX_CONFIG, follow=True)
     except UnreadableError as error:
@@ -73,23 +76,29 @@ def account_of(
         request, _ = load(text, environment, profile, device_id=listed[0], file=str(config))
     if request.disabled is not None:
         raise DumpConfigError(f"nothing is dumped: {request.disabled}", where=str(config))
-    if profile.tree != "rank" or request.selection.marked:
-        what = "marks of set_dump are not in a dump" if request.selection.marked else "a dump of whole graphs"
-        raise BadInputError(f"{what}: plan from the script", where="--dump", code="DS-RUN-012")
+    if request.selection.marked:
+        raise _refused("marks of set_dump are not in a dump")
     found = open_dump(dump)
     others = smaller(text, environment, profile, device_id=listed[0] if listed else 0)
     requests = {"": request, **{name: one for name, one in others if one.trigger == request.trigger}}
+    models = profile.tree == "model"
     ranks: dict[int, dict[str, _Count]] = {}
     measured: dict[int, set[int]] = {}
     for entry in found:
-        if entry.place.api or entry.part is not None:
-            raise BadInputError(f"{entry.label} is not a tensor of a kernel-by-kernel dump: plan from the script",
-                                where="--dump", code="DS-RUN-012")  # fmt: skip
-        counts = ranks.setdefault(entry.rank, {name: _Count(one, profile) for name, one in requests.items()})
-        if entry.iteration is not None:
-            measured.setdefault(entry.rank, set()).add(entry.iteration)
+        if entry.place.api:
+            raise _refused("an API dump has calls, not operators")
+        if bool(entry.place.time) != models:
+            of, other = ("whole graphs", "single kernels") if models else ("single kernels", "whole graphs")
+            hint = "--jit-level O0" if models else "--jit-level O2"
+            raise _refused(f"the config is for {of} (--jit-level {jit_level}), the dump is of {other}; try {hint}")
+        if request.file_format == "bin" and entry.part is None:
+            raise _refused("the config writes bin files, and the dump has none, so that device layouts are unknown")
+        counts = ranks.setdefault(entry.rank, {name: _count(one, profile) for name, one in requests.items()})
+        step = entry.place.step if models and profile.step_level else entry.iteration
+        if step is not None:
+            measured.setdefault(entry.rank, set()).add(step)
         for count in counts.values():
-            count.add(entry)
+            count.add(entry, step)
     notes = ["counted from a dump: what that dump left out is not in the plan"]
     if not any(entry.io == "input" for entry in found) and request.inputs:
         notes.append("the dump has no inputs, and the config asks for them")
@@ -118,8 +127,17 @@ def account_of(
     ]
 
 
+def _refused(what: str) -> BadInputError:
+    return BadInputError(f"{what}: plan from the script", where="--dump", code="DS-RUN-012")
+
+
+def _count(request: DumpRequest, profile: Profile) -> "_Count":
+    """Return the counter for the files that a request writes."""
+    return _FileCount(request, profile) if request.file_format == "bin" else _Count(request, profile)
+
+
 class _Count:
-    """Files and bytes of one request, by step and operator type."""
+    """Files and bytes of one request, by step and operator type: a file or a row for each tensor."""
 
     def __init__(self, request: DumpRequest, profile: Profile) -> None:
         self._request = request
@@ -132,13 +150,16 @@ class _Count:
         """Whether the request dumps something."""
         return bool(self._steps)
 
-    def add(self, entry: Entry) -> None:
-        """Count what the request dumps of a tensor."""
+    def add(self, entry: Entry, step: int | None) -> None:
+        """Count what the request dumps of a tensor in a step."""
         request = self._request
         wanted = request.inputs if entry.io == "input" else request.outputs
-        if not wanted or not request.selection.selects(entry.op_name, {}):
-            return
-        amount = self._steps.setdefault(entry.iteration, {}).setdefault(entry.op_type, [0, 0])
+        if wanted and request.selection.selects(entry.op_name, {}):
+            self._add(entry, self._steps.setdefault(step, {}).setdefault(entry.op_type, [0, 0]))
+
+    def _add(self, entry: Entry, amount: list[int]) -> None:
+        """Add a selected tensor to the files and bytes of its operator type."""
+        request = self._request
         if request.tensors and 0 not in entry.shape:
             amount[0] += 1
             amount[1] += self._file(entry)
@@ -153,14 +174,15 @@ class _Count:
             amount[1] += len(statcsv.row(record, entry.op_name, cells, self._profile.csv).encode())
 
     def _file(self, entry: Entry) -> int:
-        """The size of a tensor's file."""
-        if entry.path is not None and self._request.sample is None:
+        """Return the size of a tensor's npy file."""
+        if entry.path is not None and entry.part is None and self._request.sample is None:
             return os.stat(entry.path).st_size
         kind = dtype(entry.record.stored_dtype or entry.dtype)
         if kind.name == "bfloat16" and self._profile.bfloat16 == "float32":
             kind = dtype("float32")
-        size = prod(entry.shape)
-        shape = entry.shape
+        on_device = self._profile.host_layout == "rank4" and len(entry.shape) != 4  # [spec mindspore 5.6]
+        shape = entry.device_shape if on_device or not self._request.host_layout else entry.shape
+        size = prod(shape)
         if self._request.sample is not None and size > self._request.sample:
             shape = (self._request.sample,)
         if kind.descr is None:
@@ -168,7 +190,7 @@ class _Count:
         return len(npy.header(kind.descr, shape)) + prod(shape) * kind.itemsize
 
     def document(self, beside: tuple[int, int]) -> dict[str, Any]:
-        """The counts as a planned dump leaves them; `beside` is what belongs to no operator."""
+        """Return the counts as a planned dump writes them; `beside` has the files that belong to no operator."""
         steps = {step: dict(types) for step, types in self._steps.items()}
         steps.setdefault(None, {})[OTHER] = list(beside)
         return {
@@ -180,13 +202,31 @@ class _Count:
         }
 
 
+class _FileCount(_Count):
+    """Counts bin files, each of which holds all tensors of an operator."""
+
+    def _add(self, entry: Entry, amount: list[int]) -> None:
+        part, path = entry.part, entry.path
+        if part is None or path is None or path in self._headed:
+            return
+        self._headed.add(path)
+        data = part.file.data
+        inputs = data.inputs if self._request.inputs else ()
+        outputs = data.outputs if self._request.outputs else ()
+        kept = replace(data, inputs=inputs, outputs=outputs)
+        if any(item.size for item in (*inputs, *outputs)):
+            amount[0] += 1
+            amount[1] += os.stat(path).st_size if kept == data else len(header(kept)) + kept.payload
+
+
 def _beside(found: DumpSet, rank: int) -> tuple[int, int]:
-    """Files and bytes of a rank's graphs, orders and copies of the config."""
+    """Return files and bytes of a rank's graphs, orders and copies of the config."""
     sizes = [path.stat().st_size for path in _files(found.root, rank)]
     return len(sizes), sum(sizes)
 
 
 def _files(root: Path, rank: int) -> Iterator[Path]:
+    yield from (path for path in [root / f"acl_dump_{rank}.json"] if path.is_file() and not path.is_symlink())
     tops: Sequence[Path] = [root] if root.name == f"rank_{rank}" else sorted(root.glob(f"**/rank_{rank}"))
     for top in tops:
         for name in _BESIDE:

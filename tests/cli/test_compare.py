@@ -231,7 +231,7 @@ def test_iterations_of_other_numbers_lead_to_the_order(tmp_path):
     assert run("compare", a, b).stderr.splitlines()[2:] == [
         "not compared: rank 0, iteration 0: in A only",
         "not compared: rank 0, iteration 1: in B only",
-        "--match order compares the first iteration with the first, whatever their numbers",
+        "--match order pairs iterations by their order and ignores their numbers",
         "0 pairs compared: 2 only_a, 2 only_b",
     ]
 

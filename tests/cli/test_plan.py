@@ -306,8 +306,8 @@ def test_ranks_and_steps_that_did_not_run_are_those_of_the_largest_rank():
             {"change": "less", "files": 4 * 3, "bytes": 4 * 300},
             {"change": "iteration: one step", "files": 4 * 4, "bytes": 4 * 550},
         ],
-        "notes": ["a word", "the ranks that ran differ; further ranks are taken to be like the largest of them",
-                  "steps that did not run are taken to be like the last one that did"],
+        "notes": ["a word", "the ranks that ran differ; further ranks are assumed to be like the largest of them",
+                  "steps that did not run are assumed to be like the last one that ran"],
         "exact": {"notes": ["a word"], "files": 4},
     }  # fmt: skip
     assert list(found["types"]) == ["Add", "Mul", OTHER]
@@ -325,7 +325,7 @@ def test_ranks_and_steps_that_did_not_run_are_those_of_the_largest_rank():
         f"  {OTHER:34}          1 file       100 B  7%",
         "not captured, in the steps that ran:",
         "  2: lives on the host",
-        "what would make it smaller, most first:",
+        "smaller alternatives, the smallest first:",
         "  dump_mode: 1, kernels: all types but Add         16 files      400 B  -92.3%",
         "  less                                       12 files     1.2 kB  -76.9%",
         "  iteration: one step                        16 files     2.2 kB  -57.7%",
@@ -348,9 +348,9 @@ def test_a_plan_of_all_that_ran_says_no_more_than_that():
 def test_what_a_plan_cannot_know_is_noted():
     every = {"every": True, "ranges": [], "text": "", "script": True}
     one = account(0, 200, iteration=every, estimate="shapes are guessed", trigger="overflow")
-    most = "the script starts and stops the dump itself: this is the most that it can be"
+    most = "the script starts and stops the dump itself: these numbers are an upper bound"
     notes = ["a word", "shapes are guessed", most]
-    said = "this config dumps operators that {}: how many will, no plan knows"
+    said = "this config dumps operators that {}; a plan cannot know how many will"
     assert report([one], "n", None, None, 8, [])["notes"] == [*notes, said.format("overflow")]
     one["trigger"] = "exception"
     assert report([one], "n", None, None, 8, [])["notes"] == [*notes, said.format("fail")]
@@ -385,3 +385,45 @@ def test_a_plan_of_nothing_divides_by_nothing():
 )
 def test_a_duration_has_the_unit_of_its_size(seconds, text):
     assert time_of(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ({"file_format": "bin"}, {"file_format": "bin", "input_output": 2}),
+        ({"file_format": "bin"}, {"file_format": "npy"}),
+        slow({"file_format": "bin"}, {"file_format": "bin", "input_output": 1}),
+        slow({"file_format": "bin"}, {"file_format": "bin", "dump_mode": 1, "kernels": ["MatMul"]}),
+        slow({"file_format": "npy"}, {"file_format": "npy", "input_output": 2}),
+        slow({"file_format": "npy", "saved_data": "statistic"}, {"file_format": "npy"}),
+    ],
+)
+def test_a_dump_of_whole_graphs_can_be_planned_from(tmp_path, source, changes):
+    script = dumprun.NET.replace(*O2)
+    dumprun.dump(tmp_path, script, name="small", **source)
+    run = dumprun.dump(tmp_path, script, name="really", **changes)
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", **changes)))
+    found = dumprun.cli(tmp_path, "plan", "--json", "--config", "plan.json", "--dump", "small", "--jit-level", "O2")
+    types = json.loads(found.out)["types"]
+    sizes = {}
+    for path in run.root.rglob("*"):
+        if path.is_file() and path.name not in ("acl_dump_0.json", "mapping.csv"):
+            amount = sizes.setdefault(path.name.split(".")[0], [0, 0])
+            amount[0] += 1
+            amount[1] += path.stat().st_size
+    assert {kind: [one["files"], one["bytes"]] for kind, one in types.items() if kind != OTHER} == sizes
+    assert types[OTHER]["files"] == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "changes", "text"),
+    [
+        ("O0", {}, "the dump is of whole graphs; try --jit-level O2"),
+        ("O2", {"file_format": "bin"}, "device layouts are unknown"),
+    ],
+)
+def test_a_dump_that_does_not_fit_the_config_is_refused(tmp_path, level, changes, text):
+    dumprun.dump(tmp_path, dumprun.NET.replace(*O2), name="small", file_format="npy")
+    (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", **changes)))
+    given = ("--config", "plan.json", "--dump", "small", "--jit-level", level)
+    assert text in dumprun.cli(tmp_path, "plan", *given, code=2).err
