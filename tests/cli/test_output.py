@@ -108,7 +108,7 @@ class Noted(BadInputError):
         (UnreadableError("f.npy: cut short"), 3, "dumpsim: f.npy: cut short\n"),
         (FileNotFoundError(2, "No such file or directory", "f"), 3, "dumpsim: f: No such file or directory\n"),
         (ValueError("oh"), 4,
-         "ValueError: oh\ndumpsim: this is a defect of dumpsim, not of your input; please report it\n"),
+         "ValueError: oh\ndumpsim: this is a bug in dumpsim, not a mistake in your input; please report it\n"),
     ],
 )  # fmt: skip
 def test_each_kind_of_failure_has_its_exit_code(monkeypatch, capsys, error, code, said):
