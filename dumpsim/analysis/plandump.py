@@ -77,7 +77,7 @@ def account_of(
     if request.disabled is not None:
         raise DumpConfigError(f"nothing is dumped: {request.disabled}", where=str(config))
     if request.selection.marked:
-        raise _refused("marks of set_dump are not in a dump")
+        raise _refused("marks of set_dump are not in a dump: plan from the script")
     found = open_dump(dump)
     others = smaller(text, environment, profile, device_id=listed[0] if listed else 0)
     requests = {"": request, **{name: one for name, one in others if one.trigger == request.trigger}}
@@ -86,13 +86,13 @@ def account_of(
     measured: dict[int, set[int]] = {}
     for entry in found:
         if entry.place.api:
-            raise _refused("an API dump has calls, not operators")
-        if bool(entry.place.time) != models:
-            of, other = ("whole graphs", "single kernels") if models else ("single kernels", "whole graphs")
-            hint = "--jit-level O0" if models else "--jit-level O2"
-            raise _refused(f"the config is for {of} (--jit-level {jit_level}), the dump is of {other}; try {hint}")
+            raise _refused("an API dump has calls, not operators: plan from the script")
+        if bool(entry.place.time or entry.part) != models:
+            of, level = ("single kernels", "O0") if models else ("whole graphs", "O2")
+            hint = f"give --jit-level {level}, or plan from the script"
+            raise _refused(f"the dump is of {of}, which --jit-level {jit_level} does not write: {hint}")
         if request.file_format == "bin" and entry.part is None:
-            raise _refused("the config writes bin files, and the dump has none, so that device layouts are unknown")
+            raise _refused("bin files have device layouts, which only a dump of bin files has: plan from the script")
         counts = ranks.setdefault(entry.rank, {name: _count(one, profile) for name, one in requests.items()})
         step = entry.place.step if models and profile.step_level else entry.iteration
         if step is not None:
@@ -128,7 +128,7 @@ def account_of(
 
 
 def _refused(what: str) -> BadInputError:
-    return BadInputError(f"{what}: plan from the script", where="--dump", code="DS-RUN-012")
+    return BadInputError(what, where="--dump", code="DS-RUN-012")
 
 
 def _count(request: DumpRequest, profile: Profile) -> "_Count":

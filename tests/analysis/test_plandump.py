@@ -103,14 +103,16 @@ def test_a_dump_without_inputs_says_so(tmp_path):
 def test_what_no_plan_follows_from_is_refused(tmp_path, dump):
     with pytest.raises(UnreadableError, match=r"none\.json"):
         account_of(dump, tmp_path / "none.json", device="cpu", jit_level="O0", release="seed", fields={})
-    with pytest.raises(BadInputError, match="a dump of whole graphs: plan from the script"):
+    with pytest.raises(
+        BadInputError, match="the dump is of single kernels, which --jit-level O2 does not write: give --jit-level O0"
+    ):
         account(tmp_path, dump, jit_level="O2")
     calls = api(tmp_path / "api", [("Torch_abs_0_forward_input.0", X), ("Torch_abs_0_forward_output", X)])
-    with pytest.raises(BadInputError, match="is not a tensor of a kernel-by-kernel dump: plan from the script"):
+    with pytest.raises(BadInputError, match="an API dump has calls, not operators: plan from the script"):
         account(tmp_path, calls, saved_data="tensor")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "Add.a.1.2.1700000000000000").write_bytes(bin_bytes([], [item(X)]))
-    with pytest.raises(BadInputError, match="is not a tensor of a kernel-by-kernel dump"):
+    with pytest.raises(BadInputError, match="the dump is of whole graphs, which --jit-level O0 does not write"):
         account(tmp_path, tmp_path / "bin", saved_data="tensor")
     with pytest.raises(DumpConfigError):
         account(tmp_path, dump, iteration="x")

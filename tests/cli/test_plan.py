@@ -418,8 +418,12 @@ def test_a_dump_of_whole_graphs_can_be_planned_from(tmp_path, source, changes):
 @pytest.mark.parametrize(
     ("level", "changes", "text"),
     [
-        ("O0", {}, "the dump is of whole graphs; try --jit-level O2"),
-        ("O2", {"file_format": "bin"}, "device layouts are unknown"),
+        (
+            "O0",
+            {},
+            "the dump is of whole graphs, which --jit-level O0 does not write: give --jit-level O2",
+        ),
+        ("O2", {"file_format": "bin"}, "bin files have device layouts"),
     ],
 )
 def test_a_dump_that_does_not_fit_the_config_is_refused(tmp_path, level, changes, text):
