@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from dumpsim.core.communicator import Call, Terms
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.device.chip import OverflowMode
 from dumpsim.world.collective import Array, check_call, results
 from dumpsim.world.reduction import Accumulator, folder
@@ -104,6 +105,11 @@ class StackedCall:
         group : str
         index : int
             Number of the collective in the group.
+
+        Raises
+        ------
+        UnsupportedError
+            Where they get tensors of different shapes.
         """
         call, size = self.call, self._size
         if self._sum is not None:
@@ -120,6 +126,9 @@ class StackedCall:
             return _shares([_exchanged(np.concatenate([mine for (mine,) in self._blocks]), call.axes)], equal=False)
         members = [[block[at, ...] for block in blocks] for blocks in self._blocks for at in range(len(blocks[0]))]
         given = results([call] * size, members or [[]] * size, folder(self._terms, group, index))
+        if len({tuple(array.shape for array in theirs) for theirs in given}) > 1:
+            what = f"the members of {call.op} get tensors of different shapes: ranks in lockstep cannot hold them"
+            raise UnsupportedError(what, where=call.name or call.op)
         if all(a is b for theirs in given for a, b in zip(theirs, given[0], strict=True)):
             return _shares(given[0], equal=True)
         return _shares([np.stack(arrays) for arrays in zip(*given, strict=True)], equal=False)

@@ -680,3 +680,79 @@ def test_what_an_operator_read_and_nobody_dumped_is_named(tmp_path):
     finding = dumpsim.first(tmp_path).maker
     assert (finding.kind, finding.basis) == ("made", "graph")
     assert finding.note == "not dumped, and perhaps bad before: x, fc1.weight"
+
+
+FLAT = [np.full((2, 3), float(n), np.float32) for n in range(5)]
+
+
+def noted(search):
+    return [(one.kind, one.what, one.op_name, one.tensor, one.basis, one.note) for one in search]
+
+
+def test_what_a_collective_of_several_ranks_brings_is_received(tmp_path):
+    for name, result in (("a", FLAT[2]), ("b", FLAT[3])):
+        ops = [("AllReduce", "Default/AllReduce-op0", [FLAT[1]], [result]),
+               ("Add", "Default/Add-op0", [result], [result + 1])]  # fmt: skip
+        for rank in (0, 1):
+            write(tmp_path / name, ops, rank=rank)
+        write(tmp_path / f"{name}_alone", ops)
+    found = dumpsim.first(tmp_path / "a", tmp_path / "b", everything=True)
+    said = ("received", "difference", "Default_AllReduce-op0", "output.0", "inputs", "from another rank")
+    assert noted(found) == [said, said]
+    assert [(one.rank, one.next.split()[-2:]) for one in found] == [(0, ["--rank", "0"]), (1, ["--rank", "1"])]
+    (alone,) = dumpsim.first(tmp_path / "a_alone", tmp_path / "b_alone")
+    assert (alone.kind, "--rank" in alone.next) == ("made", False)
+
+
+def test_a_value_from_outside_that_differs_is_given(tmp_path):
+    for name, value in (("a", FLAT[1]), ("b", FLAT[2])):
+        write(tmp_path / name, [("Data", "w", [], [value]), ("Add", "Default/Add-op0", [value], [value + 1])])
+    assert noted(dumpsim.first(tmp_path / "a", tmp_path / "b", everything=True)) == [
+        ("given", "difference", "w", "output.0", "order", "")
+    ]
+
+
+def test_an_infinity_from_outside_of_which_nan_is_made_is_received_and_made(tmp_path):
+    write(tmp_path, [("Log", "Default/Log-op0", [INF], [NAN])])
+    assert noted(dumpsim.first(tmp_path, everything=True)) == [
+        ("received", "inf", "Default_Log-op0", "input.0", "inputs", "no operator before it in the dump has it"),
+        ("made", "nan", "Default_Log-op0", "output.0", "infinite", ""),
+    ]
+
+
+def calls_of(mul, absolute):
+    """Two calls and the gradients that flow into them, the later one first."""
+    values = [(f"Torch_{name}_0_forward_{io}", FLAT[1]) for name in ("mul", "abs") for io in ("input.0", "output")]
+    return [*values, ("Torch_abs_0_backward_input.0", absolute), ("Torch_mul_0_backward_input.0", mul)]
+
+
+SEEN = "seen as the gradient that flows into Torch_mul_0_backward"
+GRADIENTS = [
+    # gradients of one dump and of the other: what is found
+    ((NAN, NAN), None, ("received", "nan", "Torch_abs_0_backward", "input.0", "inputs", "the first gradient of the step")),
+    ((NAN, GOOD), None,
+     ("made", "nan", "Torch_abs_0_backward", "Torch_mul_0_backward:input.0", "gradient", SEEN)),
+    ((FLAT[2], FLAT[1]), (FLAT[3], FLAT[1]),
+     ("made", "difference", "Torch_abs_0_backward", "Torch_mul_0_backward:input.0", "gradient", SEEN)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "other", "said"), GRADIENTS)
+def test_gradients_are_followed_backwards(tmp_path, own, other, said):
+    dumps = [api(tmp_path / str(n), calls_of(*values)) for n, values in enumerate((own, other)) if values is not None]
+    assert noted(dumpsim.first(*dumps, everything=True)) == [said]
+
+
+def test_of_backward_calls_alone_the_first_gradient_is_received(tmp_path):
+    gradients = [calls_of(FLAT[n], FLAT[n])[4:] for n in (2, 3)]
+    dumps = [api(tmp_path / str(n), found) for n, found in enumerate(gradients)]
+    assert noted(dumpsim.first(*dumps, everything=True)) == [
+        ("received", "difference", "Torch_abs_0_backward", "input.0", "inputs", "the first gradient of the step")
+    ]
+
+
+def test_the_next_command_names_the_step(tmp_path):
+    for step in (2, 3):
+        api(tmp_path / f"step{step}", calls_of(NAN, GOOD))
+    (found,) = dumpsim.first(tmp_path, everything=True)
+    assert found.next == f"dumpsim show {tmp_path} --op Torch_abs_0_backward --iteration 0 --step 2"

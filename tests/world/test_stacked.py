@@ -6,7 +6,7 @@ import pytest
 
 from dumpsim.core.communicator import Call, Terms
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.world.collective import results
 from dumpsim.world.reduction import folder
 from dumpsim.world.stacked import StackedCall
@@ -82,3 +82,31 @@ def test_equal_tensors_of_all_members():
 def test_calls_that_no_group_can_carry_out(call, text):
     with pytest.raises(BadInputError, match=text):
         StackedCall(call, SIZE, Terms())
+
+
+FLOATS = ("float32", (8,))
+SOME = {"sends": (2, 2, 2, 2), "receives": (2, 2, 2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("op", "kind", "fields"),
+    [
+        ("CollectiveScatter", ("float32", (8, 3)), {"root": 1}), ("AllGatherV", FLOATS, {"receives": (8, 8, 8, 8)}),
+        ("ReduceScatterV", FLOATS, {"reduce": "sum", "sends": (2, 2, 2, 2)}), ("AlltoAllV", FLOATS, SOME),
+    ],
+)  # fmt: skip
+def test_what_has_no_way_of_its_own_is_computed_for_each_member(op, kind, fields):
+    call = Call(op=op, tensors=(kind,), **fields)
+    check(call, brought([kind]), Terms())
+
+
+@pytest.mark.parametrize(
+    ("op", "fields"),
+    [("Reduce", {"reduce": "sum", "root": 1}), ("CollectiveGather", {"root": 1}),
+     ("ReduceScatterV", {"reduce": "sum", "sends": (1, 2, 2, 3)})],
+)  # fmt: skip
+def test_members_that_get_different_shapes_cannot_be_stacked(op, fields):
+    stacked = StackedCall(Call(op=op, tensors=(FLOATS,), **fields), SIZE, Terms())
+    stacked.take(brought([FLOATS]))
+    with pytest.raises(UnsupportedError, match=f"^{op}: the members of {op} get tensors of different shapes"):
+        stacked.results("hccl_world_group", 0)
