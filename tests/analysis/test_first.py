@@ -729,7 +729,8 @@ def calls_of(mul, absolute):
 SEEN = "seen as the gradient that flows into Torch_mul_0_backward"
 GRADIENTS = [
     # gradients of one dump and of the other: what is found
-    ((NAN, NAN), None, ("received", "nan", "Torch_abs_0_backward", "input.0", "inputs", "the first gradient of the step")),
+    ((NAN, NAN), None,
+     ("received", "nan", "Torch_abs_0_backward", "input.0", "inputs", "the first gradient of the step")),
     ((NAN, GOOD), None,
      ("made", "nan", "Torch_abs_0_backward", "Torch_mul_0_backward:input.0", "gradient", SEEN)),
     ((FLAT[2], FLAT[1]), (FLAT[3], FLAT[1]),

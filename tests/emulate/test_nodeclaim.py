@@ -1,0 +1,89 @@
+"""Launchers of one job on one machine: who has which number, and what they tell each other."""
+
+import gc
+import os
+import time
+
+import pytest
+
+from dumpsim.core.errors import BadInputError
+from dumpsim.emulate.nodeclaim import NodeClaim
+
+
+@pytest.fixture
+def claimed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    return lambda node, nodes=3, job="127.0.0.1:8118": NodeClaim(job, node, nodes)
+
+
+def test_each_number_is_taken_once(claimed, tmp_path):
+    first, second = claimed(-1), claimed(-1)
+    third = claimed(2)
+    assert [one.node for one in (first, second, third)] == [0, 1, 2]
+    assert len({one.token for one in (first, second, third)}) == 1
+    assert len(first.token) == 32
+    with pytest.raises(BadInputError, match="--node_rank: all 3 nodes of the job are taken"):
+        claimed(-1)
+    with pytest.raises(BadInputError, match="--node_rank: node 1 of the job is taken"):
+        claimed(1)
+    del second
+    gc.collect()
+    assert claimed(-1).node == 1
+    assert claimed(-1, job="127.0.0.1:9").node == 0  # another job
+    (directory,) = tmp_path.glob("dumpsim-*-msrun-127.0.0.1_8118")
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in directory.iterdir()) == ["node-0", "node-1", "node-2", "scheduler", "token"]
+
+
+def test_a_directory_of_somebody_else_is_refused(claimed, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / f"dumpsim-{os.getuid()}-msrun-a_1").symlink_to(tmp_path / "other")
+    with pytest.raises(BadInputError, match="belongs to somebody else"):
+        claimed(0, job="a:1")
+    (tmp_path / f"dumpsim-{os.getuid()}-msrun-a_2").mkdir()
+    assert claimed(0, job="a:2").node == 0
+
+
+def later(path):
+    """A time stamp after that of a claim: files of one moment may have the same."""
+    stamp = time.time_ns() + 10**9
+    os.utime(path, ns=(stamp, stamp))
+
+
+def test_what_others_report_since_the_scheduler_came_is_read(claimed, tmp_path):
+    first = claimed(0)
+    other = claimed(1)
+    (directory,) = tmp_path.glob("dumpsim-*")
+    assert first.reports() == {}
+    other.report(4, "exit code 7")
+    other.report(5, "killed by SIGKILL")
+    with open(directory / "node-1", "ab") as file:
+        file.write(b"6 exit co")  # being written
+    later(directory / "node-1")
+    assert first.reports() == {4: "exit code 7", 5: "killed by SIGKILL"}
+    old = claimed(2)
+    old.report(9, "exit code 1")
+    os.utime(directory / "node-2", ns=(0, 0))  # of a job before
+    assert set(first.reports()) == {4, 5}
+
+
+def test_a_launcher_waits_for_that_of_the_scheduler(claimed, tmp_path):
+    other = claimed(1)
+    (directory,) = tmp_path.glob("dumpsim-*")
+    assert other.wait_for_scheduler(0) is False
+    first = claimed(0)
+    assert (directory / "scheduler").read_text() == str(os.getpid())
+    os.utime(directory / "node-1", ns=(0, 0))
+    assert other.wait_for_scheduler(0) is True
+    assert (directory / "node-1").stat().st_mtime_ns > 0  # so that its reports are read
+    for text, since, found in (("x", 0, False), ("", 0, False), (str(os.getpid()), 0, True), ("x", 10**19, True),
+                               ("999999999", 0, False)):  # fmt: skip
+        (directory / "scheduler").write_text(text)
+        stamp = min(since, time.time_ns() + 10**10)
+        os.utime(directory / "scheduler", ns=(stamp, stamp))
+        assert other._first_has_come() is found
+    (directory / "scheduler").unlink()
+    assert other._first_has_come() is False
+    (directory / "scheduler").mkdir()
+    assert other._first_has_come() is False
+    assert first.node == 0
