@@ -1,8 +1,10 @@
 """One csv file for each operator, with a row of statistics for each of its tensors. [spec ge 3.7]"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,15 @@ from dumpsim.codecs.dumpdata import Item
 from dumpsim.codecs.opcsv import ALL, ITEMS, Row, header, row_end, row_start
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import Place, TensorRef, place_of
+from dumpsim.core.events import TensorRef, place_of
+from dumpsim.core.format import FORMATS
+from dumpsim.core.statistic import DIGITS
 from dumpsim.dump.convert import device_values
 from dumpsim.dump.operatorfiles import OperatorFiles, describe, name_head
 from dumpsim.dump.unit import FILE_NS, Source, Write, later
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.request import RequestedStatistics
-from dumpsim.tensor.stats import statistics
+from dumpsim.tensor.stats import measurer, statistics
 
 __all__ = ["OperatorStatistics", "processor_values"]
 
@@ -30,6 +34,17 @@ _MEASURED = frozenset(
 )
 _NORMED = frozenset({"bfloat16", "float16", "float32"})  # types that the kernel of the norm takes
 _MOST = 10  # tensors that a kernel measures
+_FINITE = f"%.{DIGITS}g,%.{DIGITS}g,%.{DIGITS}g,%d,0,0,0\n"  # the values of `opcsv.ALL` where all numbers are finite
+
+
+class _Known:
+    """The values of a row, and of which version of the bytes they are."""
+
+    __slots__ = ("text", "version")
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.text = ""
 
 
 class OperatorStatistics:
@@ -48,7 +63,7 @@ class OperatorStatistics:
         self._sink = sink
         self._writes = writes
         self._clock = clock
-        self._rows: dict[tuple[int, int, str], tuple[int, str]] = {}  # by place: the version of the bytes, its values
+        self._known: dict[tuple[int, int, str], _Known] = {}  # by place
         self._files = OperatorFiles(sink=sink, writes=writes, clock=clock)
 
     def operator(
@@ -91,7 +106,7 @@ class OperatorStatistics:
         if limited or not fits(head) or not any(ref.nbytes for _, ref in tensors):
             return later(self, source, inputs, outputs)
         title, count = header(self._chosen), len(tensors)
-        rows = [(_start(io, ref), ref, place_of(ref)) for io, ref in tensors]
+        rows = [(_start(io, ref), place_of(ref), self._known_of(ref), self._measure_of(ref)) for io, ref in tensors]
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
         def dump(directory: str, iteration: int, task_id: int) -> None:
@@ -103,7 +118,11 @@ class OperatorStatistics:
             tally.captured += count
             clock.advance(FILE_NS)
             name = f"{head}{clock.stamp_us()}.csv"
-            text = title + "".join([start + self._known(ref, place) for start, ref, place in rows])
+            text = title
+            for start, place, known, measure in rows:
+                if known.version != (version := place.version):
+                    known.version, known.text = version, measure()
+                text += start + known.text
             try:
                 write(directory, name, (text.encode(),))
             except DumpWriteError as error:
@@ -113,14 +132,27 @@ class OperatorStatistics:
 
         return dump
 
-    def _known(self, ref: TensorRef, place: Place) -> str:
-        """The values of a tensor's row, measured once for each version of its bytes."""
+    def _known_of(self, ref: TensorRef) -> "_Known":
+        """The values of a tensor's row, which all operators that have it share."""
         key = ref.address, ref.nbytes, ref.device_dtype.name
-        version = place.version
-        found = self._rows.get(key)
-        if found is None or found[0] != version:
-            found = self._rows[key] = version, self._end(ref)
-        return found[1]
+        return self._known.setdefault(key, _Known())
+
+    def _measure_of(self, ref: TensorRef) -> Callable[[], str]:
+        """What measures a tensor for its row, at best without making the objects of `_end`."""
+        slow = partial(self._end, ref)
+        kind = ref.device_dtype
+        plain = kind.name in _MEASURED and FORMATS[ref.device_format].dump == "copy"
+        if self._chosen is not None or not plain or not ref.nbytes or kind.nbytes(prod(ref.device_shape)) != ref.nbytes:
+            return slow
+        measure, place = measurer(kind.numpy), place_of(ref)
+
+        def text() -> str:
+            found = measure(place())
+            if found.nan or found.positive_inf or found.negative_inf:
+                return slow()
+            return _FINITE % (found.max, found.min, found.sum / found.elements, found.elements)
+
+        return text
 
     def _line(self, io: str, ref: TensorRef) -> str:
         return _start(io, ref) + self._end(ref)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dumpsim._ext import stats as _stats
 from dumpsim.core.errors import DtypeError
@@ -19,7 +19,7 @@ from dumpsim.tensor.simd import level_number
 from dumpsim.tensor.slab import raw, slabs
 from dumpsim.tensor.threads import thread_count
 
-__all__ = ["Statistics", "statistics"]
+__all__ = ["Measures", "Statistics", "measurer", "statistics"]
 
 # number type -> code of _ext/src/stats.h
 CODES: dict[np.dtype[Any], int] = {
@@ -203,6 +203,50 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
 
     blocks = [(i, min(i + BLOCK, values.size)) for i in range(0, values.size, BLOCK)]
     return _tree(_spread(strided, blocks, threads))
+
+
+class Measures(NamedTuple):
+    """What one pass measures, see `Statistics`, whose `count` is `elements` here."""
+
+    sum: float
+    sumsq: float
+    max: float
+    min: float
+    elements: int
+    negative: int
+    zero: int
+    nan: int
+    positive_inf: int
+    negative_inf: int
+
+
+def measurer(dtype: np.dtype[Any]) -> Callable[[NDArray[np.uint8]], Measures]:
+    """Prepare `statistics` for many tensors of one number type that lie in memory without gaps.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        In native byte order, and none of those that `statistics` widens.
+
+    Returns
+    -------
+    callable
+        Takes the bytes of a tensor, which begin where such an element may.
+
+    Examples
+    --------
+    >>> measure = measurer(np.dtype(np.float32))
+    >>> found = measure(np.array([1, 2, 6], np.float32).view(np.uint8))
+    >>> found.sum, found.max, found.elements
+    (9.0, 6.0, 3)
+    """
+    code, native = _code(dtype)
+    if native != dtype:
+        raise DtypeError(
+            f"{dtype} has to be widened", where="dtype", allowed=[str(t) for t in CODES], code="DS-TYP-002"
+        )
+    measure, level, made = _stats.measure, level_number(None), Measures._make
+    return lambda data: made(measure(data, code, level))
 
 
 def _code(dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:

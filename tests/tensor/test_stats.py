@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from dumpsim.core.errors import BadInputError, DtypeError
 from dumpsim.tensor import stats
 from dumpsim.tensor.simd import simd_levels
-from dumpsim.tensor.stats import BLOCK, CODES, WIDER, Statistics, statistics
+from dumpsim.tensor.stats import BLOCK, CODES, WIDER, Statistics, measurer, statistics
 
 CHUNK = 65536
 FLOATS = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
@@ -272,6 +272,20 @@ def test_narrow_types(dtype):
     x = np.arange(-8, 8, dtype=np.int8) if dtype.name == "int4" else np.arange(16, dtype=np.uint8)
     x = np.arange(256, dtype=np.uint8).view(dtype) if dtype.name.startswith("float8") else x.astype(dtype)
     check(statistics(x), x)
+
+
+@pytest.mark.parametrize("dtype", CODES, ids=str)
+def test_prepared_measurements_are_those_of_statistics(dtype):
+    x = np.arange(100).astype(dtype)
+    found, want = measurer(dtype)(x.view(np.uint8)), statistics(x)
+    names = ["count" if name == "elements" else name for name in found._fields]
+    assert [getattr(want, name) for name in names] == list(found)
+
+
+@pytest.mark.parametrize("dtype", WIDER, ids=str)
+def test_prepared_measurements_widen_nothing(dtype):
+    with pytest.raises(DtypeError, match="has to be widened"):
+        measurer(dtype)
 
 
 @pytest.mark.parametrize("value", [1j, "a", None, np.datetime64("2020-01-01")])

@@ -96,6 +96,18 @@ def test_a_net(tmp_path, monkeypatch, watched, kind, train):
     )
 
 
+def test_statistics_of_every_kind_of_number(tmp_path, monkeypatch, watched):
+    """Types with and without a loop of their own, NaN and infinities, zeros below zero, no elements."""
+
+    def function(x):
+        huge = x * 1e38
+        made = [huge * 10, (huge * 10) - (huge * 10), x > 0, (x * 100).to(torch.int8), (x * 1e6).to(torch.int64)]
+        made += [x.half() / 3, x.to(torch.bfloat16) / 3, x.double().exp(), -(x * 0), x[:0] + 1]
+        return sum(one.double().nan_to_num().sum() for one in made)
+
+    check(tmp_path, monkeypatch, watched, lambda: function, some(5, 40), dump_data="stats")
+
+
 def test_weights_that_change_in_place_are_dumped_anew(tmp_path, monkeypatch, watched):
     """Weights are read where torch has them."""
     nets = []
