@@ -54,10 +54,8 @@ DIFFERENT = {
     },
     "data_sink": {"build": "Model.build is not emulated"},
     "methods": {
-        "9: x.max(1)": "2.10 adds the places in PYNATIVE only",
         "72: x.roll(1, 0)": "neither has it, with other errors",
         "195: x.floor_divide(2)": "2.10 lacks a kernel",
-        "220: ops.full((2,2),3.0)": "2.10 makes integers of 3.0",
         "294: ops.layer_norm(x,(4,),ops.ones(4),ops.zeros(4),1e-5)": "2.10 lacks a kernel",
     },
     "methods_in_graphs": {
@@ -65,7 +63,6 @@ DIFFERENT = {
         "72: x.roll(1, 0)": "neither has it, with other errors",
         "195: x.floor_divide(2)": "2.10 lacks a kernel",
         "207: x.allclose(x)": "a tensor, since it is a value of the graph",
-        "220: ops.full((2,2),3.0)": "2.10 makes integers of 3.0",
         "294: ops.layer_norm(x,(4,),ops.ones(4),ops.zeros(4),1e-5)": "2.10 lacks a kernel",
     },
     "pooling": {"grad-0": "2.10 finds no source of a lambda in a call"},

@@ -213,7 +213,7 @@ Elu: elu | - | nn.functional.elu nn.ELU | ELU
 SeLU: selu | - | nn.functional.selu nn.SELU | SeLU
 HSwish: hardswish | - | nn.functional.hardswish nn.Hardswish | HSwish
 HSigmoid: hardsigmoid | - | nn.functional.hardsigmoid nn.Hardsigmoid | HSigmoid
-Softplus: softplus | - | nn.functional.softplus | Softplus
+Softplus: softplus | - | nn.functional.softplus | -
 Softmax: softmax | softmax | nn.functional.softmax nn.Softmax | Softmax
 LogSoftmax: log_softmax | log_softmax | nn.functional.log_softmax nn.LogSoftmax | LogSoftmax
 MatMul: mm | mm | mm

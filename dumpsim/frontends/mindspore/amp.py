@@ -5,6 +5,7 @@ from typing import Any
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _halved, nn, ops
+from dumpsim.frontends.mindspore._checkparam import check_positive_int
 from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -55,9 +56,7 @@ class FixedLossScaleManager(LossScaleManager):
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
         if loss_scale < 1:
-            raise ScriptValueError(
-                f"The argument 'loss_scale' must be >= 1, but got {loss_scale}", where="FixedLossScaleManager"
-            )
+            raise ScriptValueError(f"The argument 'loss_scale' must be >= 1, but got {loss_scale}")
         self._loss_scale = loss_scale
         self._drop = drop_overflow_update
 
@@ -95,10 +94,7 @@ class DynamicLossScaleManager(LossScaleManager):
             raise ScriptValueError(f"The argument 'init_loss_scale' must be > 1, but got {init_loss_scale}")
         if scale_factor <= 0:
             raise ScriptValueError(f"The argument 'scale_factor' must be > 0, but got {scale_factor}")
-        if isinstance(scale_window, bool) or not isinstance(scale_window, int) or scale_window <= 0:
-            raise ScriptValueError(
-                f"For 'DynamicLossScaleManager', the 'scale_window' must be int and must > 0, but got {scale_window}."
-            )
+        check_positive_int(scale_window, "scale_window", "DynamicLossScaleManager")
         self.loss_scale = init_loss_scale
         self.scale_factor, self.scale_window = scale_factor, scale_window
         self.cur_iter = 1
@@ -121,7 +117,8 @@ class DynamicLossScaleManager(LossScaleManager):
             self.bad_step = 0
         if self.bad_step > self.bad_step_max:
             raise _OverflowError(
-                f"Dynamic loss scale Continuous overflow {self.bad_step} times, has exceeded maximum threshold."
+                f"('Dynamic loss scale Continuous overflow ', {self.bad_step}, ' times, has exceeded maximum "
+                "threshold.')"
             )
         self.cur_iter += 1
 
@@ -146,7 +143,7 @@ class StaticLossScaler:
 
     def __init__(self, scale_value: float) -> None:
         if scale_value <= 0:
-            raise ScriptValueError(f"the scale {scale_value} is not above 0", where="StaticLossScaler")
+            raise ScriptValueError(f"The argument 'scale_value' must be > 1, but got {scale_value}")
         self.scale_value = float(scale_value)
 
     def scale(self, inputs: Any) -> Any:
@@ -322,8 +319,13 @@ def custom_mixed_precision(
     """
     if not isinstance(network, nn.Cell):
         raise ScriptTypeError("The network type should be Cell.")
-    if (white_list is None) == (black_list is None):
+    if white_list is None and black_list is None:
         raise ScriptValueError("For custom_mixed_precision, one of white_list and black_list must be provided.")
+    if white_list is not None and black_list is not None:
+        raise ScriptValueError(
+            "For custom_mixed_precision, the white_list or black_list cannot be provided at the same time, "
+            "please provide one or the other."
+        )
     for name, given in (("white_list", white_list), ("black_list", black_list)):
         if given is not None and not isinstance(given, list):
             raise ScriptTypeError(f"The type of {name} should be list, but got {type(given)}")
@@ -374,7 +376,7 @@ def build_train_network(
     from dumpsim.frontends.mindspore.context import get_context
 
     if level not in _LEVELS:
-        raise ScriptValueError(f"The argument `level` must be in {list(_LEVELS)}, but got {level}.")
+        raise ScriptValueError(f"The 'level' should be in : {list(_LEVELS)}, but got {level}.")
     if boost_level != "O0":
         raise UnsupportedError("boost", where="build_train_network(boost_level)", allowed=("O0",))
     for name in kwargs:

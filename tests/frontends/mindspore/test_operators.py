@@ -81,7 +81,7 @@ METHODS = {
     "sum keep": (lambda t: t.sum(axis=1, keepdims=True), lambda a: a.sum(1, keepdims=True)),
     "mean": (lambda t: t.mean((0, 1), True), lambda a: a.mean((0, 1), keepdims=True)),
     "max": (lambda t: t.max(), lambda a: a.max()),
-    "max(1)": (lambda t: t.max(1), lambda a: a.max(1)),
+    "max(axis=1)": (lambda t: t.max(axis=1), lambda a: a.max(1)),
     "min(0)": (lambda t: t.min(axis=0), lambda a: a.min(0)),
     "prod": (lambda t: t.prod(), lambda a: a.prod()),
     "std": (lambda t: t.std(), lambda a: a.std()),

@@ -31,13 +31,15 @@ def test_every_overload_of_the_record_has_a_rule_or_is_refused_there():
     assert rows - set(overloads()) == set()
 
 
-def test_conversions_are_those_of_the_real_converters():
-    rows = recorded("converters")["rows"][::4]  # the others are slow
+@pytest.mark.parametrize("part", range(4))
+def test_conversions_are_those_of_the_real_converters(part):
+    later = {row["op"] for row in recorded("further")["conversions"]}
     small = {}
-    for row in rows:  # one case of each form
+    for row in recorded("converters")["rows"][part::4]:  # one case of each form, the others are slow
         for case in row["cases"]:
-            key = row["op"], tuple(case.get("order", ())), case.get("error")
-            small.setdefault(key, (row, case))
+            if not (row["op"] in later and _NO_KERNEL in case.get("error", "")):
+                key = row["op"], tuple(case.get("order", ())), case.get("error")
+                small.setdefault(key, (row, case))
     wrong = {(row["op"], case["call"]): agrees(row, case) for row, case in small.values()}
     assert {key: ours for key, ours in wrong.items() if ours is not None} == {}
 

@@ -222,16 +222,16 @@ class TensorMethods:
 
     def stride(self, dim: Any = None) -> Any:
         """Elements from one to the next along each axis."""
-        steps = tuple(step // self.itemsize for step in self.strides)
+        steps = [step // self.itemsize for step in self.strides]
         return steps if dim is None else steps[dim]
 
-    def max(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
-        """Largest elements, along `axis` if given; ``return_indices`` gives their places too."""
-        return _extreme("max", self, axis, keepdims, return_indices)
+    def max(self, *args: Any, **options: Any) -> Any:
+        """Largest elements: ``max(dim, keepdim)`` with places, ``max(axis, keepdims, return_indices)`` without."""
+        return _extreme("max", self, args, options)
 
-    def min(self, axis: Any = None, keepdims: bool = False, *, return_indices: bool = False) -> Any:
-        """Smallest elements, along `axis` if given; ``return_indices`` gives their places too."""
-        return _extreme("min", self, axis, keepdims, return_indices)
+    def min(self, *args: Any, **options: Any) -> Any:
+        """Smallest elements: ``min(dim, keepdim)`` with places, ``min(axis, keepdims, return_indices)`` without."""
+        return _extreme("min", self, args, options)
 
     def reshape(self, *shape: Any) -> "Tensor":
         """``ops.reshape``; the extents may come as separate arguments."""
@@ -370,6 +370,18 @@ def _dim(name: str, options: dict[str, Any], axis: Any, keepdims: Any) -> tuple[
     return dim, keepdim
 
 
-def _extreme(name: str, tensor: Any, axis: Any, keepdims: bool, return_indices: bool) -> Any:
-    values, places = _op(name)(tensor, axis, keepdims)
-    return (values, places) if return_indices else values
+def _extreme(name: str, tensor: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """One of two overloads: ``dim`` by name or, outside of graphs, an int by itself takes the first. [2.10 observed]"""
+    first = ("dim", "keepdim")
+    alone = isinstance((*args, None)[0], int) and capturing() is None
+    by_dim = not options.keys() - set(first) and (bool(options) or alone)
+    names = first if by_dim else ("axis", "keepdims")
+    given = dict(zip(names, args, strict=False)) | options
+    axis, keep = (given.pop(each, default) for each, default in zip(names, (None, False), strict=True))
+    with_places = given.pop("return_indices", by_dim)
+    if given or len(args) > len(names):
+        raise ScriptTypeError(f'Failed calling {name} with "{name}({", ".join(map(str, (*args, *options)))})".')
+    if isinstance(axis, (tuple, list)):
+        return _op(f"a{name}")(tensor, tuple(axis), keep)
+    values, places = _op(name)(tensor, axis, keep)
+    return (values, places) if with_places else values

@@ -48,14 +48,16 @@ def choice(value: Any, allowed: Sequence[str], name: str, owner: str) -> str:
 
 def pair(value: Any) -> Any:
     """One number twice, or a pair as it is."""
-    return (value, value) if isinstance(value, int) else tuple(value)
+    if not isinstance(value, (int, tuple)):
+        raise ScriptTypeError(
+            f"When expanding an int number to tuple, input type must be integer or tuple[int], but got {type(value)}"
+        )
+    return (value, value) if isinstance(value, int) else value
 
 
 def positive_pair(value: Any, name: str, owner: str) -> tuple[int, int]:
     """One int above 0 twice, or two of them."""
     both = pair(value)
     if len(both) != 2:
-        raise ScriptTypeError(
-            f"When expanding an int number to tuple, input tuple dimension must be 2, but got {both}", where=owner
-        )
+        raise ScriptTypeError(f"When expanding an int number to tuple, input tuple dimension must be 2, but got {both}")
     return positive_int(both[0], f"{name} item", owner), positive_int(both[1], f"{name} item", owner)

@@ -58,10 +58,10 @@ class CellTree(CellBase):
         if not param_name:
             raise _NameTakenError("For 'insert_param_to_cell', the argument 'param_name' should not be None.")
         if check_name_contain_dot and "." in param_name:
-            raise _NameTakenError("For 'insert_param_to_cell', the argument 'param_name' should not contain \".\"")
+            raise _NameTakenError("For 'insert_param_to_cell', the argument 'param_name' should not contain'.' ")
         if hasattr(self, param_name) and param_name not in self._params:
             raise _NameTakenError(
-                f"For 'insert_param_to_cell', the {param_name} parameter already exists in the network. "
+                f"For 'insert_param_to_cell', the {param_name} parameter already exists in the network."
                 "Cannot insert another parameter with the same name."
             )
         if not isinstance(param, Parameter):
@@ -77,9 +77,9 @@ class CellTree(CellBase):
         """Add a cell as an attribute."""
         if not child_name or "." in child_name:
             raise _NameTakenError(
-                "For 'insert_child_to_cell', the parameter 'child_name' can not be None and can not contain '.'"
+                "For 'insert_child_to_cell', the parameter 'child_name' can not be None and can not contain '.' "
             )
-        setattr(self, child_name, child_cell)
+        self._cells[child_name] = child_cell  # its parameters keep their names [2.10 observed]
 
     def name_cells(self) -> "dict[str, Cell]":
         """The cells right below this one, each once, by attribute.
@@ -178,10 +178,10 @@ class CellTree(CellBase):
             Names the parameter.
         """
         names: set[str] = set()
-        for parameter in self.get_parameters():
+        for path, parameter in self.parameters_and_names():
             if parameter.name in names:
                 raise ScriptValueError(
-                    f"The value of {parameter} is {parameter}, its name '{parameter.name}' already exists. "
+                    f"The value of {path} is {parameter}, its name '{parameter.name}' already exists. "
                     "Please set a unique name for the parameter."
                 )
             names.add(parameter.name)

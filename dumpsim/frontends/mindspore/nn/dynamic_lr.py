@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._checkparam import check_positive_int
 from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = [
@@ -42,8 +43,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
             f"but got 'milestone' size: {len(milestone)}, 'learning_rates' size: {len(learning_rates)}."
         )
     rates: list[float] = []
-    for stop, rate in zip(milestone, learning_rates, strict=True):
-        if _positive(stop, "milestone", "piecewise_constant_lr") < len(rates):
+    for place, (stop, rate) in enumerate(zip(milestone, learning_rates, strict=True)):
+        if check_positive_int(stop, f"milestone[{place}]") < len(rates):
             raise ScriptValueError("For 'piecewise_constant_lr', the value of milestone must not decrease.")
         rates += [float(rate)] * (stop - len(rates))
     return rates

@@ -9,7 +9,7 @@ from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.nn._check import bool_value, positive_int
+from dumpsim.frontends.mindspore.nn._check import positive_int, typed
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
 __all__ = [
@@ -68,7 +68,7 @@ class _Decay(LearningRateSchedule):
         self.decay_steps = positive_int(decay_steps, "decay_steps", self.cls_name)
         self.learning_rate = _positive(learning_rate, "learning_rate", self.cls_name)
         self.decay_rate = _positive(decay_rate, "decay_rate", self.cls_name)
-        self.is_stair = bool_value(is_stair, "is_stair", self.cls_name)
+        self.is_stair = typed(is_stair, "is_stair", [bool], self.cls_name)
         self.pow = ops.Pow()
         self.cast = ops.Cast()
 
@@ -141,7 +141,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.start_learning_rate = _positive(learning_rate, "learning_rate", self.cls_name)
         self.end_learning_rate = _not_negative(end_learning_rate, "end_learning_rate", self.cls_name)
         self.decay_steps = positive_int(decay_steps, "decay_steps", self.cls_name)
-        self.update_decay_steps = bool_value(update_decay_steps, "update_decay_steps", self.cls_name)
+        self.update_decay_steps = typed(update_decay_steps, "update_decay_steps", [bool], self.cls_name)
         self.power = _positive(power, "power", self.cls_name)
         self.diff_learning_rate = learning_rate - end_learning_rate
         self.pow = ops.Pow()
@@ -183,19 +183,20 @@ def _not_negative(value: Any, name: str, owner: str) -> float:
             f"For '{owner}', the argument '{name}' must be type of float, but got '{name}' type: {type(value)}."
         )
     if value < 0:
-        raise ScriptValueError(f"For '{owner}', the '{name}' must be float and must >= 0, but got '{value}'.")
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be float and must >= 0, but got '{value}' with type 'float'."
+        )
     return value
 
 
 def _positive(value: Any, name: str, owner: str) -> float:
     """A float above 0."""
     if not isinstance(value, float):
-        raise ScriptTypeError(
-            f"For '{owner}', the type of '{name}' should be float, but got '{value}' with type "
-            f"'{type(value).__name__}'."
-        )
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be float, but got '{type(value).__name__}'")
     if value <= 0:
-        raise ScriptValueError(f"For '{owner}', the '{name}' must be float and must > 0, but got '{value}'.")
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be float and must > 0, but got '{value}' with type 'float'."
+        )
     return value
 
 

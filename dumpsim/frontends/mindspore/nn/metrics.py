@@ -26,6 +26,12 @@ class _NotUpdatedError(DumpsimError, RuntimeError):
     """`eval` before the first `update`."""
 
 
+class _UnknownMetricError(ScriptValueError, KeyError):
+    """The KeyError of a name that no metric has."""
+
+    __str__ = ScriptValueError.__str__
+
+
 def _array(value: Any) -> Any:
     return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
 
@@ -49,6 +55,8 @@ class Metric:
 class _Mean(Metric):
     """A sum over a number of samples."""
 
+    _reason = "your inputs(predicted value, true value) are empty, or "
+
     def __init__(self) -> None:
         self.clear()
 
@@ -56,13 +64,21 @@ class _Mean(Metric):
         """Forget what was seen."""
         self._total, self._count = 0.0, 0
 
+    def _pair(self, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Predictions and labels."""
+        if len(inputs) != 2:
+            raise ScriptValueError(
+                f"For '{type(self).__name__}.update', it needs 2 inputs (predicted value, true value), "
+                f"but got {len(inputs)}."
+            )
+        return _array(inputs[0]), _array(inputs[1])
+
     def eval(self) -> float:
         """The mean over all batches."""
         if not self._count:
             raise _NotUpdatedError(
                 f"The '{type(self).__name__}' can not be calculated, because the number of samples is 0, please check "
-                "whether your inputs(predicted value, true value) are empty, or has called update method before "
-                "calling eval method."
+                f"whether {self._reason}has called update method before calling eval method."
             )
         return self._total / self._count
 
@@ -80,15 +96,15 @@ class Accuracy(_Mean):
 
     def __init__(self, eval_type: str = "classification") -> None:
         if eval_type not in ("classification", "multilabel"):
-            raise ScriptValueError(
-                f"{eval_type!r} is not an eval_type", where="Accuracy", allowed=("classification", "multilabel")
+            raise ScriptTypeError(
+                f"The argument 'eval_type' must be in {{'classification', 'multilabel'}}, but got {eval_type}"
             )
         self.eval_type = eval_type
         super().__init__()
 
     def update(self, *inputs: Any) -> None:
         """Take in predictions and labels."""
-        predicted, label = (_array(value) for value in inputs)
+        predicted, label = self._pair(inputs)
         if self.eval_type == "multilabel":
             right = np.all(predicted == label, axis=tuple(range(1, predicted.ndim)))
         else:
@@ -121,7 +137,7 @@ class TopKCategoricalAccuracy(_Mean):
 
     def update(self, *inputs: Any) -> None:
         """Take in predictions and labels."""
-        predicted, label = (_array(value) for value in inputs)
+        predicted, label = self._pair(inputs)
         label = label.argmax(axis=1) if label.ndim == predicted.ndim and label.shape[1:] != (1,) else label
         label = label.reshape(-1, 1)
         best = predicted.argsort(axis=1)[:, : -(self.k + 1) : -1]
@@ -162,6 +178,8 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 class Loss(_Mean):
     """Mean of the losses of the batches."""
 
+    _reason = ""
+
     def update(self, *inputs: Any) -> None:
         """Take in the loss of a batch."""
         loss = _array(inputs[0])
@@ -174,7 +192,7 @@ class MSE(_Mean):
 
     def update(self, *inputs: Any) -> None:
         """Take in predictions and labels."""
-        predicted, label = (_array(value) for value in inputs)
+        predicted, label = self._pair(inputs)
         self._total += float(((label.reshape(predicted.shape) - predicted) ** 2).sum())
         self._count += int(label.shape[0])
 
@@ -184,7 +202,7 @@ class MAE(_Mean):
 
     def update(self, *inputs: Any) -> None:
         """Take in predictions and labels."""
-        predicted, label = (_array(value) for value in inputs)
+        predicted, label = self._pair(inputs)
         self._total += float(np.abs(label.reshape(predicted.shape) - predicted).sum())
         self._count += int(label.shape[0])
 
@@ -212,8 +230,11 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     'Accuracy'
     """
     if name not in _BY_NAME:
-        raise ScriptValueError(
-            f"the metric {name!r} is not known", where="metrics", allowed=_BY_NAME, nearest=nearest(name, _BY_NAME)
+        raise _UnknownMetricError(
+            f"For 'get_metric_fn', unsupported metric {name}, please refer to official website for more details about "
+            "supported metrics.",
+            allowed=_BY_NAME,
+            nearest=nearest(name, _BY_NAME),
         )
     found: Metric = _BY_NAME[name](*args, **kwargs)
     return found

@@ -72,7 +72,7 @@ def _by_number(tensor: Tensor, place: int) -> Tensor:
 def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     named = sum(item is not None and item is not Ellipsis for item in items)
     if named > tensor.ndim:
-        raise _OutOfRangeError(f"too many indices for tensor with dimension size {tensor.ndim}")
+        raise _OutOfRangeError(f"too many indices for tensor of dimension{tensor.ndim}")
     if items.count(Ellipsis) > 1:
         raise _OutOfRangeError("An index can only have a single ellipsis ('...')")
     if Ellipsis in items:
@@ -151,7 +151,7 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         dots = items.index(Ellipsis)
         items = (*items[:dots], *(slice(None),) * (tensor.ndim - len(items) + 1), *items[dots + 1 :])
     if len(items) > tensor.ndim:
-        raise _OutOfRangeError(f"too many indices for tensor with dimension size {tensor.ndim}")
+        raise _OutOfRangeError(f"too many indices for tensor of dimension{tensor.ndim}")
     for item in items:
         if item is None or (isinstance(item, Tensor) and item._dtype.kind not in ("int", "uint")):
             raise UnsupportedError("None or a mask among other indices", where="Tensor index", nearest="ops.gather_nd")
@@ -224,7 +224,11 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
         raise ScriptTypeError(f"a value of type {type(value).__name__}", where="Tensor.__setitem__")
     if not array.flags.writeable:
         array = array.copy()
-    array[place] = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
+    try:
+        array[place] = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
+    except IndexError as error:
+        text = str(error)
+        raise _OutOfRangeError(text[:1].upper() + text[1:]) from error
     tensor._take(array)
 
 

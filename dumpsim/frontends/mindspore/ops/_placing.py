@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -65,9 +65,16 @@ def _fitted(value: Any, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     if isinstance(value, Tensor):
         return single("BroadcastTo", [cast_to(value, tensor._dtype), shape])
     if not isinstance(value, (int, float, bool, list, tuple, np.ndarray, np.generic)):
-        raise ScriptTypeError(f"a value of type {type(value).__name__}", where="Tensor.__setitem__")
+        raise _unusable(value)
     array = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
     return Tensor(np.ascontiguousarray(np.broadcast_to(array, shape)))
+
+
+def _unusable(item: Any) -> IndexError:
+    return IndexError(
+        f"Unsupported Python object type received: {type(item)}. Supported types for tensor indexing are: list, int, "
+        f"float, tuple, slice, ellipsis, None, array, bool, or Tensor. Received value: {item!r}"
+    )
 
 
 def _without_dots(items: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
@@ -81,7 +88,7 @@ def _without_dots(items: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 def _places(tensor: Tensor, items: tuple[Any, ...]) -> list["np.ndarray[Any, Any]"]:
     """For each indexed axis the places of the part's elements, in one common shape."""
     if len(items) > tensor.ndim:
-        raise IndexError(f"too many indices for tensor with dimension size {tensor.ndim}")
+        raise IndexError(f"too many indices for tensor of dimension{tensor.ndim}")
     sliced = sum(isinstance(item, slice) for item in items)
     columns, seen = [], 0
     for axis, item in enumerate(items):
@@ -94,9 +101,6 @@ def _places(tensor: Tensor, items: tuple[Any, ...]) -> list["np.ndarray[Any, Any
                 raise IndexError(f"index {item} is out of bounds for dimension with size {extent} (axis {axis})")
             column = np.array([item % extent], np.int64)
         else:
-            raise ScriptTypeError(
-                f"an index of type {type(item).__name__}", where="Tensor.__setitem__",
-                allowed=("int", "slice", "...", "Tensor", "list"),
-            )  # fmt: skip
+            raise _unusable(item)
         columns.append(column)
     return [np.ascontiguousarray(column) for column in np.broadcast_arrays(*columns)]

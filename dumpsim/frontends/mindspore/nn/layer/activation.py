@@ -38,7 +38,6 @@ __all__ = [
     "Softmax",
     "Softmax2d",
     "Softmin",
-    "Softplus",
     "Softsign",
     "Tanh",
     "Tanhshrink",
@@ -153,13 +152,6 @@ class ELU(Cell):
 
     def construct(self, x: Any) -> Any:
         return self.elu(x)
-
-
-class Softplus(Cell):
-    """Smooth ReLU."""
-
-    def construct(self, x: Any) -> Any:
-        return ops.softplus(x)
 
 
 class Mish(Cell):

@@ -165,6 +165,8 @@ class Flatten(Cell):
         self.end_dim = end_dim
 
     def construct(self, x: Any) -> Any:
+        if x.ndim == 1 and self.start_dim == 1:  # ops.flatten accepts it [2.10 observed]
+            raise ScriptValueError("'start_dim' or 'end_dim' out of range.")
         return ops.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
 
 

@@ -27,9 +27,7 @@ class _Numbered(Cell):
     def __getitem__(self, index: Any) -> Any:
         members = list(self._cells.values())
         if isinstance(index, slice):
-            return type(self)(members[index])  # type: ignore[arg-type]  # the subclasses take cells
-        if isinstance(index, str):
-            return self._cells[index]
+            return self._part(index)
         return members[self._place(index)]
 
     def __setitem__(self, index: int, cell: Cell) -> None:
@@ -46,10 +44,14 @@ class _Numbered(Cell):
         self._put(str(len(self)), _cell(cell, type(self).__name__))
         return self
 
+    def _part(self, index: slice) -> "_Numbered":
+        return type(self)(list(self._cells.values())[index])  # type: ignore[arg-type]  # the subclasses take cells
+
     def _place(self, index: int) -> int:
-        if isinstance(index, bool) or not isinstance(index, int):
+        if not isinstance(index, int):
+            wanted = "int or slice" if isinstance(self, CellList) else "int"
             raise ScriptTypeError(
-                f"For '{type(self).__name__}', the type of 'index' must be int, but got {type(index).__name__}."
+                f"For '{type(self).__name__}', the type of 'index' must be {wanted}, but got {type(index).__name__}."
             )
         if not -len(self) <= index < len(self):
             raise _PlaceError(
@@ -100,7 +102,16 @@ class SequentialCell(_Numbered):
             members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             named = [(str(number), cell) for number, cell in enumerate(members)]
         for name, cell in named:
-            self._put(name, _cell(cell, "SequentialCell"))
+            if not isinstance(cell, Cell):
+                raise ScriptTypeError(
+                    "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell' if not None, "
+                    f"but got type {type(cell)}."
+                )
+            self._put(name, cell)
+
+    def _part(self, index: slice) -> "SequentialCell":
+        """The cells of a slice under the names they have."""
+        return SequentialCell(OrderedDict(list(self._cells.items())[index]))
 
     @property
     def cell_list(self) -> tuple[Cell, ...]:

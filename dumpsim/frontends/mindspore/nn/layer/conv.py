@@ -7,6 +7,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._checkparam import GE, check_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
@@ -190,7 +191,7 @@ class Conv1d(_Conv):
     ) -> None:
         owner = type(self).__name__
         for name, value in (("kernel_size", kernel_size), ("stride", stride), ("dilation", dilation)):
-            _check.positive_int(_check.typed(value, name, [int], owner), name, owner)
+            check_int(_check.typed(value, name, [int], owner), 1, GE, name, owner)
         _check.typed(padding, "padding", [int], owner)
         super().__init__(
             in_channels, out_channels, (1, kernel_size), (1, stride), pad_mode, padding, (1, dilation), group, has_bias,
@@ -312,9 +313,7 @@ def _of_height_1(weight: Any, owner: str) -> Any:
         return weight
     if weight.ndim != 3:
         raise ScriptValueError(
-            f"For '{owner}', the 'weight_init_shape' must be int and must = 3, but got '{weight.ndim}' with "
-            "type 'int'.",
-            where="weight_init",
+            f"For '{owner}', the 'weight_init_shape' must be int and must = 3, but got '{weight.ndim}' with type 'int'."
         )
     return Tensor(weight.asnumpy()[:, :, None, :])
 

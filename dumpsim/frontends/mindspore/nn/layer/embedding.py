@@ -47,15 +47,15 @@ class Embedding(Cell):
         super().__init__()
         self.vocab_size = _check.typed(vocab_size, "vocab_size", [int], self.cls_name)
         self.embedding_size = _check.typed(embedding_size, "embedding_size", [int], self.cls_name)
-        self.use_one_hot = _check.bool_value(use_one_hot, "use_one_hot", self.cls_name)
+        self.use_one_hot = _check.typed(use_one_hot, "use_one_hot", [bool], self.cls_name)
         self.dtype = dtype
         table = initializer(embedding_table, [vocab_size, embedding_size])
         self.padding_idx = padding_idx
         if padding_idx is not None:
             if not 0 <= padding_idx < vocab_size:
                 raise ScriptValueError(
-                    f"For '{self.cls_name}', the 'padding_idx' must be int and must in [0, {vocab_size}), "
-                    f"but got {padding_idx}."
+                    f"For '{self.cls_name}', the 'padding_idx' must be in range of [0, {vocab_size}), "
+                    f"but got {padding_idx} with type 'int'."
                 )
             array = (table.init_data() if table.has_init else table).asnumpy().copy()
             array[padding_idx] = 0

@@ -13,6 +13,7 @@ from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
@@ -61,6 +62,11 @@ class _BatchNorm(Cell):
                 f"but got {use_batch_statistics}."
             )
         self.format = _check.choice(data_format, ["NCHW", "NHWC"], "format", owner)
+        target = get_context("device_target")
+        if self.format == "NHWC" and target != "GPU":
+            raise ScriptValueError(
+                f"For '{owner}', the 'NHWC' format only support in GPU target, but got device target {target}."
+            )
         self.use_batch_statistics = use_batch_statistics
         self.num_features = num_features
         self.eps = eps

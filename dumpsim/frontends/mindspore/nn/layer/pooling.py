@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._checkparam import GE, check_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn import _check
@@ -240,7 +241,7 @@ class _AdaptivePool1d(Cell):
 
     def __init__(self, output_size: int) -> None:
         super().__init__()
-        self.output_size = _check.positive_int(output_size, "output_size", self.cls_name)
+        self.output_size = check_int(output_size, 1, GE, "output_size", self.cls_name)
         self.shape = ops.shape
         self.expand = ops.ExpandDims()
         self.squeeze = ops.Squeeze(2)
@@ -248,11 +249,16 @@ class _AdaptivePool1d(Cell):
     def _windows(self, shape: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]]:
         """Window and step."""
         if len(shape) != 3:
-            raise ScriptValueError(f"For '{self.cls_name}', input must has 3 dim, but got {len(shape)}.")
-        if self.output_size > shape[2] or shape[2] % self.output_size:
+            raise ScriptValueError(f"For {self.cls_name}, the input must has 3 dim, but got {len(shape)}.")
+        if self.output_size > shape[2]:
             raise ScriptValueError(
-                f"For '{self.cls_name}', the input's last dimension must be greater or equal to 'output_size' and "
-                f"divisible by it, but got 'output_size': {self.output_size} and the last input dimension: {shape[2]}."
+                f"For {self.cls_name}, the input's last dimension must be greater or equal to output size "
+                f"{self.output_size}, but got {shape[2]}."
+            )
+        if shape[2] % self.output_size:
+            raise ScriptValueError(
+                f"For {self.cls_name}, the input's last dimension must be divisible by output size "
+                f"{self.output_size}, but got {shape[2]}."
             )
         step = shape[2] // self.output_size
         return (1, shape[2] - (self.output_size - 1) * step), (1, step)

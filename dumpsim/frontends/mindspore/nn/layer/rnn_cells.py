@@ -4,12 +4,13 @@ import math
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
@@ -63,7 +64,7 @@ class _StepCell(Cell):
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool, chunks: int, dtype: DType) -> None:
         super().__init__()
-        self.has_bias = _check.bool_value(has_bias, "has_bias", self.cls_name)
+        self.has_bias = _check.typed(has_bias, "has_bias", [bool], self.cls_name)
         self.hidden_size = _check.positive_int(hidden_size, "hidden_size", self.cls_name)
         self.input_size = _check.positive_int(input_size, "input_size", self.cls_name)
         uniform, rows = Uniform(1 / math.sqrt(hidden_size)), chunks * hidden_size
@@ -80,8 +81,8 @@ class _StepCell(Cell):
         for name, tensor in tensors.items():
             if tensor.dtype not in (mstype.float16, mstype.float32):
                 raise ScriptTypeError(
-                    f"For '{self.cls_name}', the type of '{name}' must be one of Float32, Float16, but got "
-                    f"{tensor.dtype}."
+                    f"For '{self.cls_name}', the '{name}' should be one of [mindspore.float32, mindspore.float16], "
+                    f"but got 'mindspore.{tensor.dtype.name}'."
                 )
 
 
@@ -133,8 +134,14 @@ class LSTMCell(_StepCell):
         super().__init__(input_size, hidden_size, has_bias, 4, dtype)
 
     def construct(self, x: Any, hx: Any) -> Any:
-        if not isinstance(hx, tuple) or len(hx) != 2:
-            raise ScriptValueError(f"For '{self.cls_name}', 'hx' must be a tuple of two tensors.")
+        if not isinstance(hx, tuple):
+            kind = f"[{hx.dtype}]" if isinstance(hx, Tensor) else ""
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the 'hx' must be '<class 'mindspore._c_expression.typing.Tuple'>', "
+                f"but got '{type(hx).__name__}{kind}'"
+            )
+        if len(hx) != 2:
+            raise ScriptTypeError(f"For '{self.cls_name}', the length of 'hx' must be '2', but got '{len(hx)}'")
         self._floats(x=x, **{"hx[0]": hx[0], "hx[1]": hx[1]})
         return lstm(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 

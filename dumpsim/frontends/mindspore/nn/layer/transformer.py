@@ -22,7 +22,6 @@ from dumpsim.frontends.mindspore.common.initializer import (
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn.cell import Cell
-from dumpsim.frontends.mindspore.nn.layer.activation import GELU, ReLU
 from dumpsim.frontends.mindspore.nn.layer.basic import Dense, Dropout
 from dumpsim.frontends.mindspore.nn.layer.container import CellList
 from dumpsim.frontends.mindspore.nn.layer.normalization import LayerNorm
@@ -274,11 +273,10 @@ def _activation(activation: Any) -> Any:
         if activation not in ("relu", "gelu"):
             raise ScriptValueError(f"The activation must be relu/gelu, but get {activation}")
         return ops.relu if activation == "relu" else ops.gelu
-    if isinstance(activation, (ReLU, GELU)) or activation in (ops.relu, ops.gelu):
+    if activation in (ops.relu, ops.gelu):
         return activation
-    raise ScriptValueError(
-        f"The argument 'activation' must be str, nn.ReLU, nn.GELU, ops.relu or ops.gelu, but get {activation}."
-    )
+    # a cell is refused, although the documents allow it [2.10 observed]
+    raise ScriptValueError(f"The argument 'activation' must be ops.relu or ops.gelu instance, but get {activation}.")
 
 
 class TransformerEncoderLayer(_Layer):
@@ -289,7 +287,7 @@ class TransformerEncoderLayer(_Layer):
     d_model, nhead : int
     dim_feedforward : int
     dropout : float
-    activation : {"relu", "gelu"}, nn.ReLU, nn.GELU, ops.relu or ops.gelu
+    activation : {"relu", "gelu"}, ops.relu or ops.gelu
     layer_norm_eps : float
     batch_first, norm_first : bool
     dtype : number type

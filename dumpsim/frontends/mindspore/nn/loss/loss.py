@@ -305,7 +305,8 @@ class CosineEmbeddingLoss(LossBase):
         self.margin = _check.typed(margin, "margin", [float], self.cls_name)
         if not -1.0 <= margin <= 1.0:
             raise ScriptValueError(
-                f"For '{self.cls_name}', the 'margin' must be in range of [-1.0, 1.0], but got {margin}."
+                f"For '{self.cls_name}', the 'margin' must be in range of [-1.0, 1.0], but got {margin} with type "
+                "'float'."
             )
 
     def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
@@ -368,8 +369,10 @@ class GaussianNLLLoss(_Reduced):
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
         if eps <= 0:
-            raise ScriptValueError(f"For '{self.cls_name}', the 'eps' must be greater than 0, but got {eps}.")
-        self.full = _check.bool_value(full, "full", self.cls_name)
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'eps' must be in range of (0, inf), but got {eps} with type 'float'."
+            )
+        self.full = _check.typed(full, "full", [bool], self.cls_name)
         self.eps = eps
 
     def construct(self, logits: Any, labels: Any, var: Any) -> Any:

@@ -109,7 +109,7 @@ class Adam(Optimizer):
         self.beta1_power = Parameter(initializer(1, (), mstype.float32), name="beta1_power")
         self.beta2_power = Parameter(initializer(1, (), mstype.float32), name="beta2_power")
         self.use_nesterov = _check.bool_value(use_nesterov, "use_nesterov", self.cls_name)
-        self.use_locking = _check.bool_value(use_locking, "use_locking", self.cls_name)
+        self.use_locking = _check.typed(use_locking, "use_locking", [bool], self.cls_name)
         self.moment1 = self._parameters.clone(prefix="moment1", init="zeros")
         self.moment2 = self._parameters.clone(prefix="moment2", init="zeros")
         self.opt = ops.Adam(use_locking, use_nesterov)

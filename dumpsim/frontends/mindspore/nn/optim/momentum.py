@@ -4,12 +4,12 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._checkparam import check_bool
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.optim.optimizer import Optimizer
 from dumpsim.frontends.mindspore.ops import functional as F  # noqa: N812 - vendor's name
 from dumpsim.frontends.mindspore.ops.composite.hyper_map import MultitypeFuncGraph
@@ -56,7 +56,7 @@ class Momentum(Optimizer):
             raise ScriptValueError(f"For 'Momentum', the argument 'momentum' must be at least 0.0, but got {momentum}")
         self.momentum = Parameter(Tensor(momentum, mstype.float32), name="momentum")
         self.params = self._parameters
-        self.use_nesterov = _check.bool_value(use_nesterov, "use_nesterov", self.cls_name)
+        self.use_nesterov = check_bool(use_nesterov)
         self.moments = self.params.clone(prefix="moments", init="zeros")
         self.opt = ops.ApplyMomentum(use_nesterov=self.use_nesterov)
 

@@ -331,7 +331,9 @@ def _loss_scale(value: Any, owner: str) -> float:
             f"'{type(value).__name__}'."
         )
     if value <= 0:
-        raise ScriptValueError(f"For '{owner}', the 'loss_scale' must be float and must > 0, but got '{float(value)}'.")
+        raise ScriptValueError(
+            f"For '{owner}', the 'loss_scale' must be float and must > 0, but got '{float(value)}' with type 'float'."
+        )
     return float(value)
 
 

@@ -60,7 +60,7 @@ class SGD(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         momentum = _not_negative(momentum, "momentum")
         self.dampening = _not_negative(dampening, "dampening")
-        self.nesterov = _check.bool_value(nesterov, "nesterov", self.cls_name)
+        self.nesterov = _check.typed(nesterov, "nesterov", [bool], self.cls_name)
         if nesterov and (momentum <= 0.0 or self.dampening != 0.0):
             raise ScriptValueError(
                 "For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal to 0.0, "

@@ -174,7 +174,7 @@ class WithEvalCell(Cell):
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
-        self.add_cast_fp32 = _check.bool_value(add_cast_fp32, "add_cast_fp32", self.cls_name)
+        self.add_cast_fp32 = _check.typed(add_cast_fp32, "add_cast_fp32", [bool], self.cls_name)
         self._get_attr_from_cell(network)
 
     def construct(self, data: Any, label: Any) -> Any:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._capture.values import abstract_of
+from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.ops.promotion import operand_type
@@ -131,9 +132,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode in ("floor", "trunc"):
         return single("DivMod", [*promote("DivMod", input, other), 2 if rounding_mode == "floor" else 1])
     if rounding_mode is not None:
-        raise ScriptTypeError(
-            f"{rounding_mode!r} is not a rounding mode", where="div(rounding_mode)", allowed=("floor", "trunc", None)
-        )
+        raise ScriptValueError("For ops.div, rounding_mode value should be None, 'floor' or 'trunc'.")
     return binary("Div", input, other)
 
 
@@ -247,31 +246,36 @@ def less_equal(input: Any, other: Any) -> Tensor:
 le = less_equal
 
 
-def _no_floats(name: str, *values: Any) -> None:
-    for value in values:
-        kind = value._dtype.kind if isinstance(value, Tensor) else "float" if isinstance(value, float) else "int"
-        if kind not in ("bool", "int", "uint"):
-            raise ScriptTypeError(f"an operand is of kind {kind}", where=name, allowed=("bool", "int", "uint"))
+def _no_floats(name: str, input: Any, other: Any) -> None:
+    for place, value in (("x", input), ("y", other)):
+        kind = value.dtype if isinstance(value, Tensor) else mstype.type_of(type(value))
+        if kind.kind not in ("bool", "int", "uint"):
+            names = ("Bool", "Int16", "Int32", "Int64", "Int8", "UInt16", "UInt32", "UInt64", "UInt8")
+            allowed = ", ".join(f"Tensor[{one}]" for one in names)
+            raise ScriptTypeError(
+                f"For primitive[{name}], the input argument[{place}] must be a type of {{{allowed}}}, but got "
+                f"Tensor[{kind}]."
+            )
 
 
 @parsed_once
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Bits that both have."""
-    _no_floats("bitwise_and", input, other)
+    _no_floats("BitwiseAnd", input, other)
     return binary("BitwiseAnd", input, other)
 
 
 @parsed_once
 def bitwise_or(input: Any, other: Any) -> Tensor:
     """Bits that one of them has."""
-    _no_floats("bitwise_or", input, other)
+    _no_floats("BitwiseOr", input, other)
     return binary("BitwiseOr", input, other)
 
 
 @parsed_once
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """Bits that exactly one of them has."""
-    _no_floats("bitwise_xor", input, other)
+    _no_floats("BitwiseXor", input, other)
     return binary("BitwiseXor", input, other)
 
 

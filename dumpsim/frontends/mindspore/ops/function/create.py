@@ -64,10 +64,9 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """One value everywhere; its type decides where `dtype` is None."""
-    if dtype is None:
-        dtype = mstype.type_of(type(fill_value)) if not isinstance(fill_value, Tensor) else fill_value.dtype
-    return _filled(size, fill_value.item() if isinstance(fill_value, Tensor) else fill_value, dtype)
+    """One value everywhere, as Int64 where `dtype` is None. [2.10 observed]"""
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return _filled(size, value, mstype.int64 if dtype is None else dtype)
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
@@ -102,7 +101,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
         start, end = 0, start
     bounds = [bound.item() if isinstance(bound, Tensor) else bound for bound in (start, end, step)]
     if bounds[2] == 0:
-        raise ScriptValueError("the step is 0", where="ops.arange(step)")
+        raise ScriptValueError("For Range, delta cannot be equal to zero.")
     kind = dtype or (mstype.float32 if any(isinstance(bound, float) for bound in bounds) else mstype.int64)
     return Tensor._around(np.arange(*bounds).astype(mstype.type_of(kind).numpy))
 
@@ -131,6 +130,8 @@ def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, 
 
 def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
+    if indexing not in ("xy", "ij"):
+        raise ScriptValueError(f"Failed to convert the value \"{indexing}\" of input 'indexing' of 'Meshgrid' to enum.")
     grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), int(indexing == "xy")])
     return grids
 

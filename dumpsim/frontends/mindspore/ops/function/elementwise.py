@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -134,7 +134,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     array([2., 3.], dtype=float32)
     """
     if min is None and max is None:
-        raise ScriptTypeError("both bounds are None", where="ops.clamp", allowed=("Tensor", "number"))
+        raise ScriptValueError("For Clamp, at least one of 'min' or 'max' must not be None.")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return clip_by_value(input, min, max)
     return single("ClampScalar", [input, min, max])

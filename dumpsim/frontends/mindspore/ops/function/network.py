@@ -165,6 +165,9 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last axes of both."""
+    if input.ndim == 1 or other.ndim == 1:
+        left, right = (reshape(one, (1, -1)) if one.ndim == 1 else one for one in (input, other))
+        return reshape(inner(left, right), (*input.shape[:-1], *other.shape[:-1]))
     order = (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2)
     return dot(input, transpose(other, order) if other.ndim > 1 else other)
 

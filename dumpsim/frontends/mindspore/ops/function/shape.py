@@ -123,6 +123,8 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
         input = transpose(input, tuple(reversed(range(input.ndim))))
     if input.ndim == 0:
         return reshape(input, (1,))
+    if input.ndim == 1 and (start_dim, end_dim) == (1, -1):
+        return input
     first, last = _axis(start_dim, input.ndim), _axis(end_dim, input.ndim)
     if first > last:
         raise ScriptValueError("For 'flatten', 'start_dim' cannot come after 'end_dim'.")
@@ -409,6 +411,10 @@ def rank(input_x: Tensor) -> int:
     return input_x.ndim
 
 
-def size(input_x: Any) -> int:
+def size(input_x: Tensor) -> int:
     """Number of elements."""
-    return 1 if is_number(input_x) else int(input_x.size)
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError(
+            f"For 'Size', input must be a Tensor, but got: {mstype.type_of(type(input_x), 'ops.size')}."
+        )
+    return int(input_x.size)

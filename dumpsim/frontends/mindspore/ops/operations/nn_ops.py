@@ -27,8 +27,9 @@ def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
             f"int numbers, but got {value}"
         )
     if any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in pair):
+        counts = "two" if what == "kernel_size" else "two or four"
         raise ScriptValueError(
-            f"For '{owner}' attr '{what}' must be an positive int number or a tuple of two positive int numbers, "
+            f"For '{owner}' attr '{what}' must be an positive int number or a tuple of {counts} positive int numbers, "
             f"but got {value}"
         )
     return pair
