@@ -25,10 +25,11 @@ __all__ = [
     "below",
     "bundle_of",
     "control_gradients",
+    "ends_of",
     "everything",
     "in_parts",
     "is_float",
-    "is_straight",
+    "is_unwound",
     "keep_for",
     "nodes_of_block",
     "or_zeros",
@@ -49,20 +50,15 @@ def below(roots: Iterable[Value | None]) -> list[Node]:
     return topological(roots, lambda node: uses(node) if node.blocks else node.operands)
 
 
-def is_straight(node: Node) -> bool:
-    """Whether a node is a loop without control flow in its rounds, in no other loop, with one gradient at most."""
-    if node.op_type != "While":
-        return False
-    control = control_of(node)
-    if control.jumps or control.is_inner or control.gradients > 1:
-        return False
-    return not any(inner.blocks for block in node.blocks for inner in block.trail)
+def is_unwound(node: Node) -> bool:
+    """Whether the functions of a loop hand out their gradients: it has one gradient, as all loops around it."""
+    return node.op_type == "While" and not control_of(node).is_inner and control_of(node).gradients <= 1
 
 
 def in_parts(nodes: Sequence[Node], trail: Sequence[Node]) -> list[Node]:
     """Nodes apart at such loops: what the program has before a loop, the loop, what follows it."""
     places = {id(node): at for at, node in enumerate(trail)}
-    loops = [node for node in trail if is_straight(node) and any(node is one for one in nodes)]
+    loops = [node for node in trail if is_unwound(node) and any(node is one for one in nodes)]
     found = list(nodes)
     for loop in reversed(loops):
         limit = places[id(loop)]
@@ -78,6 +74,21 @@ def everything(nodes: Iterable[Node]) -> Iterator[Node]:
         for block in node.blocks:
             yield from everything(block.trail)
         yield node
+
+
+def ends_of(turn: Graph) -> Iterator[tuple[str, Node]]:
+    """How the paths through a loop's body end, and the variables of the loop then."""
+    branch = next((node for node in turn.trail if node.op_type == "If" and control_of(node).jumps), None)
+    if branch is None:
+        assert isinstance(turn.output, Node)
+        yield "", turn.output
+        return
+    for block, how in zip(branch.blocks, control_of(branch).jumps, strict=True):
+        if how:
+            assert isinstance(block.output, Node)
+            yield how, block.output
+        else:
+            yield from ends_of(block)
 
 
 def control_gradients(
@@ -186,7 +197,7 @@ def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBui
     nodes = nodes_of_block(body)
     assert isinstance(body.output, Node)
     outputs = body.output.operands[:count]
-    active = active_variables(node, dout, needed, nodes, outputs, [id(v) for v in outer])
+    active = active_variables(node, dout, needed, nodes, [outputs], [id(v) for v in outer])
     variables = [body.parameters[i] for i in active]
     with builder.block("unwind") as graph, builder.formal([*variables, *outer]):
         arrived = [_argument(graph, variable) for variable in variables]
@@ -213,14 +224,22 @@ def _loop(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBui
 
 
 def active_variables(
-    node: Node, dout: Sequence[Any], needed: set[int], nodes: Sequence[Node], outputs: Sequence[Value], outer: list[int]
+    node: Node,
+    dout: Sequence[Any],
+    needed: set[int],
+    nodes: Sequence[Node],
+    ends: Sequence[Sequence[Value]],
+    outer: list[int],
 ) -> list[int]:
-    """The variables of a loop that carry a gradient: what is asked for reaches them, and they reach the result."""
+    """The variables of a loop that carry a gradient: what is asked for reaches them, and they reach the result.
+
+    `ends` are the variables at the ends of a round.
+    """
     parameters = node.blocks[1].parameters
     reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
     while True:
         ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
-        more = {i for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
+        more = {i for outputs in ends for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
         if not more:
             break
         reached |= more
@@ -229,7 +248,7 @@ def active_variables(
         more = {
             i
             for i, p in enumerate(parameters)
-            if i not in live and any(id(outputs[j]) in _reached(nodes, [id(p)]) for j in live)
+            if i not in live and {id(outputs[j]) for outputs in ends for j in live} & _reached(nodes, [id(p)])
         }
         if not more:
             break

@@ -1,13 +1,16 @@
-"""Gradients of loops whose bodies are straight lines.
+"""Gradients of loops, whose functions hand out their gradients.
 
-What follows the loop is a function that the last round calls, so its gradient comes first and is a block of its own;
-the loop's rounds take over what it gives, one after the other. [source dfunctor.cc; observed 2.10]
+What follows a loop is a function that the last round calls, so its gradient comes first and is a block of its own;
+the loop's rounds take over what it gives, one after the other. What follows a branch or a loop in a round is a
+function, too, which calls the header: its gradient calls that of the header, and the gradient of the round calls its
+gradient. [source dfunctor.cc; observed 2.10]
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from dumpsim.core.abstract import TupleType
+from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.gradient_builder import ControlBuilder, Parts
 from dumpsim.graph.gradient_control import (
@@ -15,24 +18,24 @@ from dumpsim.graph.gradient_control import (
     Reverse,
     active_variables,
     argument_of,
+    below,
     bundle_of,
+    ends_of,
+    everything,
     is_float,
-    is_straight,
-    keep_for,
-    nodes_of_block,
+    is_unwound,
     or_zeros,
     outer_of,
     plain,
-    seeded,
 )
-from dumpsim.graph.graph import Graph, Node, Value, control_of, uses
+from dumpsim.graph.graph import Graph, Node, Parameter, Step, Value, control_of, reachable, uses
 
 __all__ = ["first_loop", "loop_gradients"]
 
 
 def first_loop(order: Sequence[Node]) -> int | None:
     """The place of the first such loop."""
-    return next((at for at, node in enumerate(order) if is_straight(node)), None)
+    return next((at for at, node in enumerate(order) if is_unwound(node)), None)
 
 
 def loop_gradients(
@@ -66,54 +69,237 @@ def loop_gradients(
     UnsupportedError
         For a further gradient of a loop.
     """
-    body = node.blocks[1]
     needed = needed | _all_used([*rest, node], node)
     parts = [one for one in rest if one.op_type == "TupleGetItem" and one.operands[0] is node]
     later = _used(rest, node, needed)
     seeds: list[Value] = []
-    with builder.block("after") as after, builder.formal([*later, node, *parts]):
-        found = reverse(output, _formals(after, output, sens, builder, seeds), [node, *later], rest)
+    with builder.block("after") as graph, builder.formal([*later, node, *parts]):
+        found = reverse(output, _formals(graph, output, sens, builder, seeds), [node, *later], rest)
     if control_of(node).unwinds:
         raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
-    of_variables = found[0].items if isinstance(found[0], Parts) else [None] * len(node.operands)
-    outer = list({id(value): value for value in (*outer_of(node, needed), *later)}.values())
-    of_later = {id(value): gradient for value, gradient in zip(later, found[1:], strict=True)}
-    nodes = nodes_of_block(body)
-    assert isinstance(body.output, Node)
-    outputs = body.output.operands[: len(node.operands)]
-    active = active_variables(node, of_variables, needed, nodes, outputs, [id(value) for value in outer])
-    variables = [body.parameters[at] for at in active]
-    with builder.block("unwind") as turn, builder.formal([*variables, *outer]):
-        arrived = [argument_of(turn, variable.abstract) for variable in variables]
-        sums = [argument_of(turn, value.abstract) for value in outer]
-        given = [arrived[active.index(at)] if at in active else None for at in range(len(node.operands))]
-        inner = reverse(*seeded(body, given), [*variables, *outer], nodes)
-        passed = [or_zeros(builder, gradient, value) for gradient, value in zip(inner, variables, strict=False)]
-        totals: list[Value] = []
-        for value, total, own in zip(outer, sums, inner[len(active) :], strict=True):
-            totals.append(total if own is None else builder.value(builder.total((own, total), value)))
-    kept = [
-        at
-        for at, value in enumerate(outer)
-        if of_later.get(id(value)) is not None or inner[len(active) + at] is not None
-    ]
-    outer = [outer[at] for at in kept]
-    turn.parameters = [*arrived, *(sums[at] for at in kept)]
-    turn.output = bundle_of([*passed, *(totals[at] for at in kept)])
-    first = [or_zeros(builder, of_variables[at], body.parameters[at]) for at in active]
-    after.output = bundle_of([*first, *(or_zeros(builder, of_later.get(id(value)), value) for value in outer)])
-    targets = [*(node.operands[at] for at in active), *outer]
+    rounds = _Rounds(builder, reverse)
+    after = _Made(graph=graph, wanted=[node, *later], found=found)
+    loop = rounds.loop(node, after, needed)
+    steps = rounds.finish((loop.body, after), loop.outer)
+    targets = [*(node.operands[at] for at in loop.active), *(v for v in loop.outer if id(v) not in rounds.dead)]
     backward = Node(
         op_type="Unwind",
         operands=[node, *seeds, *_leaves(output), *targets],
-        abstract=TupleType(items=tuple(plain(parameter.abstract) for parameter in turn.parameters)),
-        blocks=(turn, after),
+        abstract=TupleType(items=tuple(plain(value.abstract) for value in targets)),
+        blocks=tuple(_graphs(steps)),
     )
-    keep_for(node, backward)
-    control_of(backward).kept = set(active)
+    control_of(backward).kept = set(loop.active)
+    control_of(backward).steps = steps
+    control_of(node).unwinds.append(backward)
     control_of(node).is_differentiated = True
     builder.add(backward)
     return [(target, builder.item(backward, at)) for at, target in enumerate(targets)]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Made:
+    """A step while others are made.
+
+    Attributes
+    ----------
+    graph : Graph
+    given : list of Value
+    arguments : list of Parameter
+        The gradients by `given`.
+    wanted : list of Value
+        A loop stands for its variables.
+    found : list
+        The gradients by `wanted`, None where there is none.
+    split : Node or None
+    inner : tuple of _Made
+    """
+
+    graph: Graph
+    wanted: list[Value]
+    found: list[Any]
+    given: list[Value] = field(default_factory=list)
+    arguments: list[Parameter] = field(default_factory=list)
+    split: Node | None = None
+    inner: "tuple[_Made, ...]" = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class _Tail:
+    """A loop whose header is called at the end of a round: what its gradient is by.
+
+    Attributes
+    ----------
+    node : Node
+    active : list of int
+        Its variables that carry a gradient.
+    outer : list of Value
+        What the loop, and what follows it, use of the code around.
+    """
+
+    node: Node
+    active: list[int]
+    outer: list[Value]
+
+    @property
+    def formals(self) -> list[Value]:
+        """What the gradient of the header is by."""
+        return [*(self.node.blocks[1].parameters[at] for at in self.active), *self.outer]
+
+    def arguments(self, values: Sequence[Value]) -> list[Value]:
+        """What stands for it in a call with `values` for the variables."""
+        return [*(values[at] for at in self.active), *self.outer]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class _Loop(_Tail):
+    body: _Made
+
+
+class _Rounds:
+    """Makes the steps of a loop and of the loops in its rounds.
+
+    Attributes
+    ----------
+    dead : set of int
+        Ids of values of outer code that no step has a gradient by; known after `finish`.
+    """
+
+    def __init__(self, builder: ControlBuilder, reverse: Reverse) -> None:
+        self._builder = builder
+        self._reverse = reverse
+        self.dead: set[int] = set()
+
+    def loop(self, node: Node, after: _Made, needed: set[int]) -> _Loop:
+        """The step of a loop's round, where that of what follows is known."""
+        whole, *later = after.wanted
+        assert whole is node
+        of_variables = after.found[0].items if isinstance(after.found[0], Parts) else [None] * len(node.operands)
+        outer = _once([*outer_of(node, needed), *later])
+        body = node.blocks[1]
+        ends = [bundle.operands[: len(node.operands)] for _, bundle in ends_of(body)]
+        nodes = list(everything(body.trail))
+        active = active_variables(node, of_variables, needed, nodes, ends, [id(value) for value in outer])
+        tail = _Tail(node=node, active=active, outer=outer)
+        by_later = {id(value): gradient for value, gradient in zip(later, after.found[1:], strict=True)}
+        after.wanted = tail.formals
+        after.found = [*(of_variables[at] for at in active), *(by_later.get(id(value)) for value in outer)]
+        assert body.output is not None
+        return _Loop(
+            node=node, active=active, outer=outer, body=self._step(body.trail, body.output, tail, tail.formals)
+        )
+
+    def _step(self, trail: Sequence[Node], output: Value, tail: _Tail, wanted: list[Value]) -> _Made:
+        """The step of nodes, of which the last one may jump, that call the header with what `output` bundles."""
+        assert isinstance(output, Node)
+        alive = reachable([output])
+        nodes = [node for node in trail if id(node) in alive]
+        at = next((at for at, node in enumerate(nodes) if node.blocks), len(nodes))
+        if at == len(nodes):
+            return self._made(nodes, tail.arguments(output.operands), tail.formals, wanted)
+        split, rest = nodes[at], nodes[at + 1 :]
+        if split.op_type == "While":
+            later = _free(rest, output, tail)
+            after = self._step(rest, output, tail, [split, *later])
+            loop = self.loop(split, after, {id(value) for value in uses(split) if is_float(value)})
+            made = self._made(nodes[:at], loop.arguments(split.operands), loop.formals, wanted)
+            made.inner = loop.body, after
+        elif control_of(split).jumps:
+            sides = list(zip(split.blocks, control_of(split).jumps, control_of(split).starts, strict=True))
+            free = _once([value for block, *_ in sides for value in _free(block.trail, block.output, tail)])
+            made = self._made(nodes[:at], free, free, wanted)
+            made.inner = tuple(self._side(block, how, start, tail, free) for block, how, start in sides)
+        else:
+            parts = [node for node in rest if node.op_type == "TupleGetItem" and node.operands[0] is split]
+            rest = [node for node in rest if all(node is not part for part in parts)]
+            free = _free(rest, output, tail)
+            made = self._made([*nodes[: at + 1], *parts], free, free, wanted)
+            made.inner = (self._step(rest, output, tail, free),)
+        made.split = split
+        return made
+
+    def _side(self, block: Graph, how: str, start: int, tail: _Tail, wanted: list[Value]) -> _Made:
+        """The step of a side of a branch at the end of a round; what follows the branch is a function of its own."""
+        assert block.output is not None
+        if how:
+            return self._step(block.trail, block.output, tail, wanted)
+        own, later = block.trail[:start], block.trail[start:]
+        free = _free(later, block.output, tail)
+        made = self._made(own, free, free, wanted)
+        made.inner = (self._step(later, block.output, tail, free),)
+        return made
+
+    def _made(self, nodes: Sequence[Node], values: Sequence[Value], given: list[Value], wanted: list[Value]) -> _Made:
+        bundle = bundle_of(list(values))
+        inside = {id(node) for node in nodes} | {id(bundle)}
+        with self._builder.block("unwind") as graph, self._builder.formal(wanted):
+            arguments = [argument_of(graph, value.abstract) for value in given]
+            assert isinstance(bundle.abstract, TupleType)
+            sens = Parts(abstract=bundle.abstract, items=tuple(arguments))
+            forward = [node for node in below([bundle]) if id(node) in inside]
+            found = self._reverse(bundle, sens, wanted, forward)
+        return _Made(graph=graph, given=given, arguments=arguments, wanted=wanted, found=found)
+
+    def finish(self, steps: tuple[_Made, ...], outer: Sequence[Value]) -> tuple[Step, ...]:
+        """The steps, without the values of outer code that no step has a gradient by."""
+        made = list(_every(steps))
+        passed = {id(argument) for step in made for argument in step.arguments}
+        alive = {
+            id(value)
+            for step in made
+            for value, gradient in zip(step.wanted, step.found, strict=True)
+            if gradient is not None and id(gradient) not in passed
+        }
+        self.dead = set(map(id, outer)) - alive
+        return tuple(map(self._finished, steps))
+
+    def _finished(self, made: _Made) -> Step:
+        graph = made.graph
+        if made.given:
+            graph.parameters = [
+                argument
+                for value, argument in zip(made.given, made.arguments, strict=True)
+                if id(value) not in self.dead
+            ]
+        kept = [(v, g) for v, g in zip(made.wanted, made.found, strict=True) if id(v) not in self.dead]
+        graph.output = bundle_of([or_zeros(self._builder, gradient, value) for value, gradient in kept])
+        return Step(
+            graph=graph,
+            given=[value for value in made.given if id(value) not in self.dead],
+            targets=[value for value, _ in kept],
+            split=made.split,
+            inner=tuple(map(self._finished, made.inner)),
+        )
+
+
+def _every(steps: Iterable[_Made]) -> Iterator[_Made]:
+    for step in steps:
+        yield step
+        yield from _every(step.inner)
+
+
+def _graphs(steps: Iterable[Step]) -> Iterator[Graph]:
+    for step in steps:
+        yield step.graph
+        yield from _graphs(step.inner)
+
+
+def _free(trail: Sequence[Node], output: Value | None, tail: _Tail) -> list[Value]:
+    """What nodes, and the call of a header with what `output` bundles, use of the code before."""
+    assert isinstance(output, Node)
+    alive = reachable([output])
+    nodes = [node for node in trail if id(node) in alive]
+    inside = {id(node) for node in nodes}
+    used = [value for node in nodes for value in (uses(node) if node.blocks else node.operands)]
+    used += tail.arguments(output.operands)
+    return _once(
+        value
+        for value in used
+        if id(value) not in inside and isinstance(value.abstract, TensorType) and is_float(value)
+    )
+
+
+def _once(values: Iterable[Value]) -> list[Value]:
+    return list({id(value): value for value in values}.values())
 
 
 def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:

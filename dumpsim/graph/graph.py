@@ -91,6 +91,33 @@ class Origin:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
+class Step:
+    """The gradient of a function of a loop's round, or of what follows the loop.
+
+    A function of a round ends with a call: of the loop's header, of a side of a branch, of what follows a branch.
+
+    Attributes
+    ----------
+    graph : Graph
+        Its parameters are what the gradient of that call gives, its outputs the gradients by `targets`.
+    given : list of Value
+        What the gradient of that call is by, as the function that is called knows it.
+    targets : list of Value
+    split : Node or None
+        The branch or loop that makes functions of what follows.
+    inner : tuple of Step
+        Of a branch at the end of a round: its sides. Of any other branch: what follows it. Of a loop: its round, and
+        what follows.
+    """
+
+    graph: "Graph"
+    given: "list[Value]"
+    targets: "list[Value]"
+    split: "Node | None" = None
+    inner: "tuple[Step, ...]" = ()
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
 class Control:
     """What connects a control node with its gradient.
 
@@ -114,6 +141,8 @@ class Control:
         The gradients of a loop.
     saved : list of int
         Of such a gradient: the outputs of the loop's body that it needs of every round.
+    steps : tuple of Step
+        Of such a gradient that functions hand out: of the loop's round, and of what follows the loop.
     jumps : tuple of str
         Of a branch at the end of a loop's body: how its sides end, ``break``, ``continue`` or "" (with what follows the
         branch); a side that breaks gives the variables of the loop as they are then. Of such a loop: not empty.
@@ -142,6 +171,7 @@ class Control:
     is_inner: bool = False
     unwinds: "list[Node]" = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
+    steps: tuple[Step, ...] = ()
     jumps: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
     joins: bool = False

@@ -140,7 +140,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Put the values of `sources` onto a stack: what the gradient of a round of a loop needs."""
+    """Put the values of `sources` onto a stack: what the gradient of a round of a loop needs.
+
+    Those of the side of a branch that did not run may be missing.
+    """
 
     stack: int
     sources: tuple[int, ...]

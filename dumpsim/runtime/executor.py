@@ -202,7 +202,7 @@ class Executor:
                     for stack in step.counted:
                         self._stacks[stack].append(rounds)
                 case Keep():
-                    self._stacks[step.stack].append([_filled(slots, at) for at in step.sources])
+                    self._stacks[step.stack].append([slots[at] for at in step.sources])
                 case Restore():
                     for target, value in zip(step.targets, self._stacks[step.stack].pop(), strict=True):
                         slots[target] = value

@@ -126,7 +126,7 @@ def test_the_gradient_of_a_loop_goes_back_through_its_rounds(net, run):
     np.testing.assert_array_equal(of_none, [0, 0])
 
 
-def test_a_loop_saves_of_every_round_what_its_gradient_uses(net):
+def test_the_gradient_of_a_round_uses_values_of_the_round(net):
     x, w = net.input("x", (2,)), net.weight("w", np.ones(2, np.float32))
     y = grown(net, x, w)
     loop = y.operands[0]
@@ -135,8 +135,11 @@ def test_a_loop_saves_of_every_round_what_its_gradient_uses(net):
     assert unwind.op_type == "Unwind"
     assert unwind.operands[0] is loop
     assert loop.control.variables == ("x",)
-    body = loop.blocks[1]
-    assert [body.output.operands[at] for at in unwind.control.saved] == [body.parameters[0]]
+    (x_before,) = loop.blocks[1].parameters
+    rounds, after = unwind.control.steps
+    products = [node for node in rounds.graph.trail if node.op_type == "Mul"]
+    assert [product.operands[0] for product in products] == [w, x_before]
+    assert rounds.targets == after.targets == [x_before, w]
 
 
 def counted(net, x, w, rounds=3):

@@ -1,14 +1,13 @@
 """What captured branches and loops say of the functions that they become."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dumpsim.core.abstract import ScalarType, TupleType
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, topological, uses
 
 __all__ = [
     "CONTROL",
     "by_first_use",
-    "ends_of",
     "given_to_gradient",
     "is_differentiated",
     "is_part",
@@ -50,21 +49,6 @@ def place_of(part: Node) -> int:
     place = part.operands[1]
     assert isinstance(place, Constant)
     return int(place.value)
-
-
-def ends_of(turn: Graph) -> "Iterator[tuple[str, Node]]":
-    """How the paths through a loop's body end, and the variables of the loop then."""
-    branch = next((node for node in turn.trail if node.op_type == "If" and control_of(node).jumps), None)
-    if branch is None:
-        assert isinstance(turn.output, Node)
-        yield "", turn.output
-        return
-    for block, how in zip(branch.blocks, control_of(branch).jumps, strict=True):
-        if how:
-            assert isinstance(block.output, Node)
-            yield how, block.output
-        else:
-            yield from ends_of(block)
 
 
 def is_trivial(nodes: Sequence[Node], output: Value) -> bool:

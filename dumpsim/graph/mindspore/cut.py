@@ -108,9 +108,11 @@ class _Cutter:
         self._plans: dict[int, _Plan] = {}  # by function
         self._tails: dict[int, Node | None] = {}  # the call that gives the result of a function
         self._given_calls: set[int] = set()  # ids of calls whose results are there
-        self._rounds: dict[
-            int, int
-        ] = {}  # stack of the number of rounds, by body of a loop that hands out its gradient
+        self._rounds: dict[int, int] = {}  # stack of the number of rounds, by header that hands out its gradient
+        self._round_slots: list[list[int]] = []  # what the gradients of the rounds under way need, by loop
+        self._kept_rounds: dict[int, tuple[int, ...]] = {}  # the same of all rounds, by header
+        self._passed: dict[int, list[int]] = {}  # the gradient of a header, by id, while rounds are gone backwards
+        self._leaving: dict[int, int] = {}  # slot of a loop's condition, by header of a loop that rounds may leave
         self._kept_for: dict[int, list[Value]] = {}  # what the gradient of a function takes of it
         self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
         self._built: dict[int, Run | None] = {}  # by segment
@@ -194,32 +196,66 @@ class _Cutter:
         if function.gradient is None:
             return []
         steps = self._bound(function.gradient, self._kept_for[id(function)])
-        if id(function) in self._rounds:
-            slots = self._bound_slots(function.gradient, len(self._kept_for[id(function)]))
-            steps.append(Keep(stack=self._rounds[id(function)] + 1, sources=tuple(slots)))
+        if self._round_slots:
+            self._round_slots[-1] += self._bound_slots(function.gradient, len(self._kept_for[id(function)]))
         return steps
 
     def _bound_slots(self, function: FuncGraph, count: int) -> list[int]:
         """The slots of the first parameters of a function."""
         return [slot for p in function.parameters[:count] if not p.is_weight for slot in self.places.get(id(p), ())]
 
-    def _rounds_back(self, call: Node, header: FuncGraph, arguments: Sequence[Value]) -> list[Step]:
+    # -- gradients of loops: what a function calls at its end comes first
+
+    def _back(self, function: FuncGraph, targets: list[int], arguments: Sequence[Value]) -> list[Step]:
+        """The gradient of a function that a loop runs; `arguments` are the gradients of the network's outputs."""
+        gradient, tail = function.gradient, self._tails[id(function)]
+        assert gradient is not None
+        steps = self._bound(gradient, arguments, self._held(gradient))
+        inner = next((n for n in gradient.trail if self._is_back(n, tail)), None)
+        if inner is not None:
+            steps += self._back_of(inner, arguments)
+        return [*steps, *self.function(gradient, targets)]
+
+    def _is_back(self, node: Node, tail: Node | None) -> bool:
+        backward = self._form.backwards.get(id(node))
+        return backward is not None and backward.forward is tail
+
+    def _back_of(self, call: Node, arguments: Sequence[Value]) -> list[Step]:
+        """What comes to the gradient of a function from what that called at its end."""
+        self._given_calls.add(id(call))
+        forward = self._form.backwards[id(call)].forward
+        called = self._form.called_by(forward)
+        if called[0].kind == "header" and id(called[0]) in self._passed:  # another round, which was before this one
+            self.give(call, self._passed[id(called[0])])
+            return []
+        targets = self.slots_of(call)
+        if called[0].kind == "header":
+            return self._rounds_back(called[0], targets, arguments)
+        sides = [tuple(self._back(function, targets, arguments)) for function in called]
+        if len(sides) == 1:
+            return list(sides[0])
+        return [Branch(condition=self._conditions[id(forward)], then=sides[0], otherwise=sides[1])]
+
+    def _rounds_back(self, header: FuncGraph, targets: list[int], arguments: Sequence[Value]) -> list[Step]:
         """The gradient of a loop that was handed out: that of what follows the loop, then of its rounds backwards."""
-        (inner,) = (node for node in header.trail if id(node) in self._form.backwards)
-        body, after = self._form.backwards[id(inner)].functions
-        assert body.forward is not None
-        (before,) = (node for node in body.trail if id(node) in self._form.backwards)
-        found = self.slots_of(call)
-        passed = [self.slot() for _ in found]
-        self._given_calls |= {id(inner), id(before)}
+        assert header.gradient is not None
+        tail = self._tails[id(header)]
+        (inner,) = (node for node in header.gradient.trail if self._is_back(node, tail))
+        body, after = self._form.called_by(self._form.backwards[id(inner)].forward)
+        stack = self._rounds[id(header)]
+        passed = [self.slot() for _ in targets]
         self.give(inner, passed)
-        self.give(before, found)
-        stack = self._rounds[id(body.forward)]
-        restored = self._bound_slots(body, self._held(body))
-        first = [*self._bound(after, arguments, self._held(after)), *self.function(after, passed)]
-        head = self.function(header, found)
-        turn = (Restore(stack=stack + 1, targets=tuple(restored)), *self.function(body, passed), *head)
-        return [*first, *head, Repeat(counter=stack, body=turn)]
+        self._given_calls.add(id(inner))
+        last = self._back(after, passed, arguments)
+        self._passed[id(header)] = targets
+        round_ = self._back(body, passed, arguments)
+        del self._passed[id(header)]
+        head = self.function(header.gradient, targets)
+        restore = Restore(stack=stack + 1, targets=self._kept_rounds[id(header)])
+        if id(header) not in self._leaving:
+            return [*last, *head, Repeat(counter=stack, body=(restore, *round_, *head))]
+        choice = Branch(condition=self._leaving[id(header)], then=tuple(round_), otherwise=tuple(last))
+        return [Repeat(counter=stack, body=(restore, choice, *head))]
 
     def _call(self, call: Node) -> list[Step]:
         if id(call) in self._form.unwinds:
@@ -238,7 +274,7 @@ class _Cutter:
         if id(call) in self._form.backwards:
             backward = self._form.backwards[id(call)]
             if backward.functions[0].kind == "header":
-                return self._rounds_back(call, backward.functions[0], arguments)
+                return self._rounds_back(self._form.called_by(backward.forward)[0], self.slots_of(call), arguments)
             both = [(function, arguments) for function in backward.functions]
             return self._choice(self._conditions[id(backward.forward)], both, call)
         callee = call.operands[0]
@@ -248,6 +284,8 @@ class _Cutter:
             assert callee.op_type == "Switch"
             steps: list[Step] = []
             self._conditions[id(call)] = condition = self._slot_of(callee.operands[0], steps)
+            if self._round_slots and any(f.is_differentiated for f in self._form.called_by(call)):
+                self._round_slots[-1].append(condition)
             return [*steps, *self._choice(condition, [_chosen(side) for side in callee.operands[1:]], call)]
         for loop in self._open:
             if loop.header is called:
@@ -297,9 +335,10 @@ class _Cutter:
         self.give(tail, targets)
         switch, sides = _switch_of(tail)
         (body, given), (after, left) = sides
-        if body.gradient is not None:
-            self._rounds[id(body)] = self.pieces.stacks
+        if header.gradient is not None:
+            self._rounds[id(header)] = self.pieces.stacks
             self.pieces.stacks += 2
+            self._round_slots.append([])
         state = _OpenLoop(header=header, unwinds=unwinds)
         if not self._goes_back(body, (header,)):
             state.again = self.slot()
@@ -318,15 +357,24 @@ class _Cutter:
         condition = self._slot_of(switch.operands[0], head)
         turn = [*self._bound(body, given), *self.function(body, targets)]
         self._open.pop()
+        keep: list[Step] = []
+        counted = tuple(self._stacks[id(unwind)] for unwind in unwinds)
+        if header.gradient is not None:
+            slots = self._round_slots.pop()
+            if state.again is not None:
+                slots.append(condition)
+                self._leaving[id(header)] = condition
+            counted += (self._rounds[id(header)],)
+            self._kept_rounds[id(header)] = tuple(slots)
+            keep.append(Keep(stack=self._rounds[id(header)] + 1, sources=tuple(slots)))
         rest = [*self._bound(after, left), *self.function(after, targets)]
         if state.again is None:
-            counted = tuple(self._stacks[id(unwind)] for unwind in unwinds)
-            counted += (self._rounds[id(body)],) if body.gradient is not None else ()
-            return [*start, Loop(head=tuple(head), condition=condition, body=tuple(turn), counted=counted), *rest]
+            body_steps = (*turn, *keep)
+            return [*start, Loop(head=tuple(head), condition=condition, body=body_steps, counted=counted), *rest]
         choice = Branch(condition=condition, then=tuple(turn), otherwise=tuple(rest))
-        rounds = (Move(target=state.again, source=_truth(value=False)), *head, choice)
+        rounds = (Move(target=state.again, source=_truth(value=False)), *head, choice, *keep)
         first = Move(target=state.again, source=_truth(value=True))
-        return [*start, first, Loop(head=(), condition=state.again, body=rounds)]
+        return [*start, first, Loop(head=(), condition=state.again, body=rounds, counted=counted)]
 
     def _goes_back(self, function: FuncGraph, known: tuple[FuncGraph, ...]) -> bool:
         """Whether what a function does at last is always to call one of the `known` functions."""

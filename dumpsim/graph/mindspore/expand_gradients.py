@@ -116,7 +116,8 @@ class _Expander:
         nodes, graph.trail = graph.trail, []
         for node in nodes:
             if node.op_type == "While":
-                for inner in everything([one for block in node.blocks for one in block.trail]):
+                inside = list(everything([one for block in node.blocks for one in block.trail]))
+                for inner in inside if any(one.op_type == GRADIENT for one in inside) else ():
                     control_of(inner).is_inner = True
             before, node.operands = node.operands, self._replaced.operands(node)
             for block in node.blocks:

@@ -7,16 +7,15 @@ use values of the functions around them until `lift_closures` turns these into p
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.gradient_control import everything
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, copied
+from dumpsim.graph.gradient_control import ends_of, everything, plain
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Step, Value, control_of, copied
 from dumpsim.graph.mindspore.capturedflow import (
     CONTROL,
     by_first_use,
-    ends_of,
     given_to_gradient,
     is_differentiated,
     is_part,
@@ -75,30 +74,56 @@ class _Leave:
         The variables of the loop that what follows it takes from where the loop was left.
     end : FuncGraph or None
         The function of what follows, where it has control flow: all that leave the loop call it.
-    copies : list of (list of Node, Value, dict of int to int)
-        Else what follows, anew for each that leaves the loop: nodes, output, and the variables by id of their nodes.
+    copies : list of (list of Node, Value, dict of int to int, Step or None)
+        Else what follows, anew for each that leaves the loop: nodes, output, the variables by id of their nodes, and
+        the gradient.
     after : _End or None
         How what follows ends.
     """
 
     places: list[int]
     end: FuncGraph | None = None
-    copies: list[tuple[list[Node], Value, dict[int, int]]] = field(default_factory=list)
+    copies: list[tuple[list[Node], Value, dict[int, int], Step | None]] = field(default_factory=list)
     after: "_End | None" = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _HandsOut:
+    """A function that hands out its gradient.
+
+    Attributes
+    ----------
+    function : FuncGraph
+    given : list of Value
+        What the gradient of the call at its end is by.
+    steps : list of Step
+        Of its nodes; none for what only calls another function.
+    """
+
+    function: FuncGraph
+    given: list[Value]
+    steps: list[Step] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loop:
-    """A loop that gives its gradient as a closure: its functions, and the calls that give closures."""
+    """A loop that gives its gradient as a closure.
+
+    Attributes
+    ----------
+    node : Node
+    first : Node
+        The call of the header before the loop.
+    functions : list of _HandsOut
+        All functions of the loop and of what follows it.
+    outputs : dict of int to Value
+        The outputs as what follows the loop has them, by id.
+    """
 
     node: Node
-    header: FuncGraph
-    body: FuncGraph
-    after: FuncGraph
-    first: Node  # the call of the header before the loop,
-    again: Node  # in the body,
-    chosen: Node  # and what the header calls
-    outputs: dict[int, Value] = field(default_factory=dict)  # as what follows the loop has them, by id
+    first: Node
+    functions: list[_HandsOut]
+    outputs: dict[int, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +145,7 @@ class _Maker:
         self._closing: set[int] = set()  # ids of branches that give their gradients as closures
         self._backwards: dict[int, tuple[Node, list[FuncGraph]]] = {}  # these gradients, by id of the captured one
         self._unwinding: dict[int, _Loop] = {}  # loops that give their gradients as closures, by id of the captured one
-        self._made_loops: dict[int, tuple[FuncGraph, FuncGraph, FuncGraph]] = {}  # header, body and rest, by loop
+        self._handing: list[list[_HandsOut]] = []  # functions of the loops under way that hand out gradients
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
         self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
         self._sides: dict[Hashable, FuncGraph] = {}  # of branches, by the name of their origin
@@ -140,6 +165,7 @@ class _Maker:
         end: _End | None = None,
         into: FuncGraph | None = None,
         closure: _Closure | None = None,
+        steps: Sequence[Step] = (),
     ) -> FuncGraph:
         """The function of captured nodes.
 
@@ -153,10 +179,25 @@ class _Maker:
         into : FuncGraph, optional
             The function, where it has been made already.
         closure : _Closure, optional
+        steps : sequence of Step, optional
+            Where it hands out its gradient: that of its nodes, and that of what it calls for its caller.
         """
         function = into or self._new_function(kind, label, output, end)
-        self.fill(function, nodes, output, end=end, closure=closure)
+        if steps:
+            self._hand_out(function, steps[0].given, steps)
+        self.fill(function, nodes, output, end=end, closure=closure, step=steps[0] if steps else None)
         return function
+
+    def _hand_out(self, function: FuncGraph, given: list[Value], steps: Sequence[Step] = ()) -> None:
+        """Let a function hand out its gradient."""
+        function.is_differentiated = True
+        function.gradient = self._new_function(function.kind, function.label, function.result)
+        function.gradient.forward, function.gradient.is_tied = function, False
+        self._handing[-1].append(_HandsOut(function=function, given=given, steps=list(steps)))
+
+    def _inside(self, function: FuncGraph, step: Step) -> None:
+        """Let what a step follows be nodes of a function, not one of its own."""
+        next(one for one in self._handing[-1] if one.function is function).steps.append(step)
 
     def _new_function(self, kind: str, label: str, output: Value, end: "_End | None" = None) -> FuncGraph:
         abstract = output.abstract if end is None else end.header.result.abstract
@@ -173,6 +214,7 @@ class _Maker:
         *,
         end: _End | None = None,
         closure: _Closure | None = None,
+        step: Step | None = None,
     ) -> None:
         """Put captured nodes into a function; see `function`."""
         whole = whole_call(output) if function.kind != "root" and end is None else None
@@ -180,7 +222,7 @@ class _Maker:
             rest = nodes[at + 1 :]
             if node.op_type == "If" and control_of(node).jumps:
                 assert end is not None
-                function.output = self._jump(node, function, end)
+                function.output = self._jump(node, function, end, step)
                 return
             if node.op_type == "If" and not is_differentiated(node) and not control_of(node).tails:
                 order_outputs(node, rest, output)
@@ -193,7 +235,8 @@ class _Maker:
                 self.fill(function, rest[here:], output)  # the function goes on behind the one that is differentiated
                 return
             if node.op_type == "While":
-                function.output = self._loop(node, function, rest, output, end, closure)
+                inner = step.inner if step is not None and step.split is node else ()
+                function.output = self._loop(node, function, rest, output, end, closure, inner)
                 return
             if node.op_type == "If":
                 self._branch(node, function, rest)
@@ -202,10 +245,14 @@ class _Maker:
                     for part in parts.values():
                         self._part(part, node, function)
                     rest = [later for later in rest if id(later) not in parts]
+                    inner = step.inner if step is not None and step.split is node else ()
                     if not rest and is_trivial(rest, output):
+                        for later_step in inner:
+                            self._inside(function, later_step)
                         function.output = self._back(output, function, end)
                         return
-                    after = self.function("after", LABELS["after"] + function.label, rest, output, end=end)
+                    after = self.function("after", LABELS["after"] + function.label, rest, output, end=end, steps=inner)
+                    after.scope = node.scope
                     function.output = self._call(as_constant(after), [], after.result.abstract, function)
                     return
             elif id(node) in self._unwinding:
@@ -227,10 +274,11 @@ class _Maker:
             self.form.closed.add(id(partial))
             function.result.operands.append(partial)
 
-    def _jump(self, node: Node, function: FuncGraph, end: _End) -> Node:
+    def _jump(self, node: Node, function: FuncGraph, end: _End, step: Step | None) -> Node:
         """A branch at the end of a loop's body, a side of which leaves the loop or goes to its next round."""
         control = control_of(node)
         condition = self._value(node.operands[0], function)
+        inner: Sequence[Step | None] = step.inner if step is not None and step.split is node else (None, None)
         sides: list[FuncGraph] = []
         for at, (kind, block, how) in enumerate(zip(("true", "false"), node.blocks, control.jumps, strict=True)):
             assert block.output is not None
@@ -238,17 +286,28 @@ class _Maker:
             side = self._new_function(kind, label, block.output, end)
             side.scope = node.scope
             sides.append(side)
+            mine = inner[at]
+            if mine is not None:
+                self._hand_out(side, mine.given, (mine,))
+            later_steps = mine.inner if mine is not None and not how else ()
             start = control.starts[at]
             own, later = block.trail[:start], block.trail[start:]
             if how == "break":
                 assert end.leave is not None
                 self._leave(side, own, block.output, end.leave)
-            elif how == "continue" or is_trivial(later, block.output):
-                self.fill(side, block.trail, block.output, end=end)
+            elif how == "continue":
+                self.fill(side, block.trail, block.output, end=end, step=mine)
+            elif is_trivial(later, block.output):
+                for later_step in later_steps:
+                    self._inside(side, later_step)
+                self.fill(side, block.trail, block.output, end=end, step=later_steps[0] if later_steps else None)
             else:  # a function that calls itself is inlined only where it is a call and nothing else
                 for each in own:
                     self._plain_or_branch(each, side, later)
-                after = self.function("after", LABELS["after"] + function.label, later, block.output, end=end)
+                after = self.function(
+                    "after", LABELS["after"] + function.label, later, block.output, end=end, steps=later_steps
+                )
+                after.scope = node.scope
                 side.output = self._call(as_constant(after), [], after.result.abstract, side)
         switch = self._made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
         self._kept.append(node)
@@ -271,7 +330,9 @@ class _Maker:
             values = [self._value(output.operands[at], function) for at in leave.places]
             function.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, function)
             return
-        rest, result, parts = leave.copies.pop()
+        rest, result, parts, step = leave.copies.pop()
+        if step is not None:
+            self._inside(function, step)
         for identity, place in parts.items():
             self._given[identity] = output.operands[place]
         self.fill(function, [*nodes, *rest], result, end=leave.after)
@@ -499,8 +560,12 @@ class _Maker:
         output: Value,
         end: _End | None,
         closure: _Closure | None,
+        steps: Sequence[Step] = (),
     ) -> Node:
-        """The functions of a loop; what follows it is one of them."""
+        """The functions of a loop; what follows it is one of them.
+
+        Where they hand out gradients, `steps` are those of the loop's round and of what follows.
+        """
         head, turn = node.blocks
         assert head.output is not None
         assert turn.output is not None
@@ -527,7 +592,11 @@ class _Maker:
         for at in sorted(set(range(len(node.operands))) - set(order)):  # no round changes it
             start = self._value(node.operands[at], function)
             self._new[id(head.parameters[at])] = self._new[id(turn.parameters[at])] = start
-        self._loops += 1
+        if steps:
+            self._hand_out(header, steps[0].targets)
+            header.scope = node.scope
+        else:
+            self._loops += 1
         for at, each in enumerate(head.trail):
             if each.op_type == "If":
                 self._branch(each, header, head.trail[at + 1 :])
@@ -536,21 +605,27 @@ class _Maker:
         condition = self._value(head.output, header)
         leave = None
         if any(how == "break" for how, _ in ends):
-            leave = self._leaving(node, [bundle for how, bundle in ends if how == "break"], rest, output, end, label)
-        back = _End(header=header, order=order, leave=leave, hands_out=self._handed_by(node) is not None)
-        again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back)
-        self._loops -= 1
+            bundles = [bundle for how, bundle in ends if how == "break"]
+            leave = self._leaving(node, bundles, rest, output, end, label, steps[1:])
+        back = _End(header=header, order=order, leave=leave, hands_out=bool(steps))
+        again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back, steps=steps[:1])
+        again.scope = node.scope if steps else again.scope
+        self._loops -= 0 if steps else 1
         if leave is not None and leave.end is not None:
             values = [self._new[id(turn.parameters[at])] for at in leave.places]
             after = self._new_function("after", LABELS["after"] + label, output, end)
+            if steps:
+                self._hand_out(after, steps[0].targets)
             after.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, after)
         else:
-            after = self.function("after", LABELS["after"] + label, rest, output, end=end, closure=closure)
+            after = self.function(
+                "after", LABELS["after"] + label, rest, output, end=end, closure=closure, steps=steps[1:]
+            )
+        after.scope = node.scope if steps else after.scope
         sides: list[Value] = [as_constant(again), as_constant(after)]
         switch = self._made("Switch", [condition, *sides], FunctionType(), header)
         header.output = self._call(switch, [], after.result.abstract, header)
         header.parameters = [header.parameters[at] for at in order]
-        self._made_loops[id(node)] = header, again, after
         return self._call(as_constant(header), starts, after.result.abstract, function)
 
     def _leaving(
@@ -561,6 +636,7 @@ class _Maker:
         output: Value,
         end: _End | None,
         label: str,
+        steps: Sequence[Step],
     ) -> _Leave:
         """How a loop is left, whose variables are then those of the bundles."""
         turn = node.blocks[1]
@@ -577,9 +653,13 @@ class _Maker:
                 known: dict[int, Value] = {}
                 copy = copied(Graph(trail=list(rest), output=output), known)
                 assert copy.output is not None
-                leave.copies.append((copy.trail, copy.output, {id(known[part]): at for part, at in parts.items()}))
+                taken = {id(known[part]): at for part, at in parts.items()}
+                step = replace(steps[0], graph=copied(steps[0].graph, known)) if steps else None
+                leave.copies.append((copy.trail, copy.output, taken, step))
             return leave
         function = self._new_function("end", LABELS["end"] + label, output, end)
+        if steps:
+            self._hand_out(function, steps[0].given, steps)
         for at in places:
             own = turn.parameters[at]
             formal = Parameter(name=own.name, abstract=own.abstract, debug_name=own.debug_name or f"ф{own.name}")
@@ -590,95 +670,85 @@ class _Maker:
         for part, place in parts.items():
             if place not in places:
                 self._given[part] = turn.parameters[place]
-        self.fill(function, rest, output, end=end)
+        self.fill(function, rest, output, end=end, step=steps[0] if steps else None)
         return _Leave(places=places, end=function)
 
     def _handed_by(self, node: Node) -> Node | None:
         """The gradient of a loop that is given as a closure."""
         unwinds = control_of(node).unwinds
-        handed = unwinds and len(unwinds[0].blocks) > 1 and id(unwinds[0]) in self._present
+        handed = unwinds and control_of(unwinds[0]).steps and id(unwinds[0]) in self._present
         return unwinds[0] if handed else None
 
     def _differentiated_loop(
         self, node: Node, unwind: Node, function: FuncGraph, rest: Sequence[Node], output: Value | None
     ) -> Node:
         """The functions of a loop in a function that is differentiated, and of what follows in that; their call."""
-        results = len(unwind.blocks[0].parameters) - len(control_of(unwind).saved)
-        seeds = len(unwind.blocks[1].parameters)
+        steps = control_of(unwind).steps
+        seeds, results = _counts(unwind)
         leaves = unwind.operands[1 + seeds : len(unwind.operands) - results]
         if output is None and len(leaves) == 1:
             output = leaves[0]
         elif output is None:
             items = tuple(leaf.abstract for leaf in leaves)
             output = Node(op_type="MakeTuple", operands=list(leaves), abstract=TupleType(items=items))
-        call = self._loop(node, function, rest, output, None, None)
-        header, body, after = self._made_loops[id(node)]
-        for made in (header, body, after):
-            made.scope, made.is_differentiated = node.scope, True
-            made.gradient = self._new_function(made.kind, made.label, unwind)
-            made.gradient.forward, made.gradient.is_tied = made, False
-        again, chosen = body.output, header.output
-        assert isinstance(again, Node)
-        assert isinstance(chosen, Node)
-        self._unwinding[id(unwind)] = _Loop(
-            node=node, header=header, body=body, after=after, first=call, again=again, chosen=chosen
-        )
+        self._handing.append([])
+        call = self._loop(node, function, rest, output, None, None, steps)
+        functions = self._handing.pop()
+        for one in functions:
+            one.function.is_inlined = control_of(node).is_inlined
+        loop = self._unwinding[id(unwind)] = _Loop(node=node, first=call, functions=functions)
         inside = {id(one) for one in rest}
         for at, leaf in enumerate(leaves):
             if id(leaf) in inside or id(leaf) in self._new:
-                self._unwinding[id(unwind)].outputs[id(leaf)] = self._new.get(id(leaf), leaf)
+                loop.outputs[id(leaf)] = self._new.get(id(leaf), leaf)
                 self._new[id(leaf)] = call if len(leaves) == 1 else self._element(call, at, leaf.abstract, function)
         return call
 
     def _backward_loop(self, unwind: Node, function: FuncGraph) -> None:
         """The gradient of a loop: a call of the closure that it gave."""
         loop = self._unwinding[id(unwind)]
-        turn, later = unwind.blocks
-        saved = control_of(unwind).saved
-        count = len(turn.parameters) - len(saved)
-        seeds = len(later.parameters)
-        targets = [self._value(value, function) for value in unwind.operands[len(unwind.operands) - count :]]
-        active = sorted(control_of(unwind).kept)
-        header, body, after = (one.gradient for one in (loop.header, loop.body, loop.after))
-        assert header is not None
-        assert body is not None
-        assert after is not None
-        formals = [self._new[id(loop.node.blocks[1].parameters[at])] for at in active] + targets[len(active) :]
-        # what follows the loop
-        after.parameters = list(later.parameters)
+        seeds, _ = _counts(unwind)
+        kinds = [parameter.abstract for parameter in control_of(unwind).steps[1].graph.parameters]
+        own = {id(one.function) for one in loop.functions}
         outside = {key: self._new[key] for key in loop.outputs}
         self._new |= loop.outputs
-        self._fill_gradient(after, later, unwind.abstract)
+        for one in loop.functions:
+            self._fill_handed(one, kinds, own)
         self._new |= outside
-        # a round
-        body.parameters = [Parameter(name="", abstract=one.abstract) for one in later.parameters]
-        before = self._call(loop.again, list(body.parameters), unwind.abstract, body)
-        self.form.backwards[id(before)] = Backward(forward=loop.again, functions=[header], targets=formals)
-        for at, parameter in enumerate(turn.parameters[:count]):
-            self._new[id(parameter)] = self._element(before, at, parameter.abstract, body)
-        bundle = loop.node.blocks[1].output
-        assert isinstance(bundle, Node)
-        for place, parameter in zip(saved, turn.parameters[count:], strict=True):
-            self._new[id(parameter)] = self._new.get(id(bundle.operands[place]), bundle.operands[place])
-        self._fill_gradient(body, turn, unwind.abstract)
-        # the header
-        header.parameters = [Parameter(name="", abstract=one.abstract) for one in later.parameters]
-        inner = self._call(loop.chosen, list(header.parameters), unwind.abstract, header)
-        self.form.backwards[id(inner)] = Backward(forward=loop.chosen, functions=[body, after], targets=formals)
-        parts: list[Value] = [
-            self._element(inner, at, parameter.abstract, header) for at, parameter in enumerate(turn.parameters[:count])
-        ]
-        header.output = self._made("MakeTuple", parts, unwind.abstract, header)
-        header.result.abstract = unwind.abstract
-        call = self._call(
-            loop.first,
-            [self._value(value, function) for value in unwind.operands[1 : 1 + seeds]],
-            unwind.abstract,
-            function,
-        )
-        self.form.backwards[id(call)] = Backward(forward=loop.first, functions=[header], targets=formals)
+        given = control_of(unwind).steps[0].targets
+        values = [self._value(value, function) for value in unwind.operands[1 : 1 + seeds]]
+        self._new[id(unwind)] = self._backward_call(loop.first, values, given, function)
         self._kept.append(unwind)
-        self._new[id(unwind)] = call
+
+    def _fill_handed(self, one: _HandsOut, kinds: Sequence[Abstract], own: set[int]) -> None:
+        """Fill the gradient of a function of a loop: it calls that of what the function calls at its end."""
+        gradient, tail = one.function.gradient, one.function.output
+        assert gradient is not None
+        gradient.parameters = [Parameter(name="", abstract=kind) for kind in kinds]  # type: ignore[arg-type]
+        values: list[Value] = list(gradient.parameters)
+        if isinstance(tail, Node) and tail.op_type == "Call" and all(id(f) in own for f in self.form.called_by(tail)):
+            given = one.steps[-1].given if one.steps else one.given
+            call = self._backward_call(tail, values, given, gradient)
+            values = [self._element(call, at, _type_of(value), gradient) for at, value in enumerate(given)]
+        for step in reversed(one.steps):
+            self._new |= {id(parameter): value for parameter, value in zip(step.graph.parameters, values, strict=True)}
+            bundle = step.graph.output
+            assert isinstance(bundle, Node)
+            if step is one.steps[0]:
+                self._fill_gradient(gradient, step.graph, bundle.abstract)
+                return
+            self.fill(gradient, step.graph.trail, bundle)
+            values = [self._value(value, gradient) for value in bundle.operands]
+        gradient.result.abstract = TupleType(items=tuple(value.abstract for value in values))
+        gradient.output = self._made("MakeTuple", values, gradient.result.abstract, gradient)
+
+    def _backward_call(self, forward: Node, values: list[Value], given: Sequence[Value], function: FuncGraph) -> Node:
+        """The call of the gradient that another call gave."""
+        call = self._call(forward, values, TupleType(items=tuple(map(_type_of, given))), function)
+        gradients = [called.gradient for called in self.form.called_by(forward) if called.gradient is not None]
+        targets = [self._new.get(id(value), value) for value in given]
+        self.form.backwards[id(call)] = Backward(forward=forward, functions=gradients, targets=targets)
+        return call
 
     def _element(self, call: Node, at: int, abstract: Abstract, function: FuncGraph) -> Node:
         place = Constant(value=at, abstract=ScalarType(dtype=dtype("int64"), value=at))
@@ -697,6 +767,16 @@ class _Maker:
         self.form.unwinds[id(call)] = node
         self._kept.append(node)
         self._new[id(node)] = call
+
+
+def _counts(unwind: Node) -> tuple[int, int]:
+    """How many gradients of outputs the gradient of a loop takes, and how many gradients it gives."""
+    assert isinstance(unwind.abstract, TupleType)
+    return len(control_of(unwind).steps[1].graph.parameters), len(unwind.abstract.items)
+
+
+def _type_of(value: Value) -> Abstract:
+    return plain(value.abstract)
 
 
 def _given(node: Node, place: int) -> list[Value]:

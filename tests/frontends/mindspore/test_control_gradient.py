@@ -224,3 +224,69 @@ def test_two_gradients_of_one_loop():
     np.testing.assert_allclose(by_input.asnumpy(), expected, rtol=1e-4, atol=1e-5)
     expected = wide_differences(lambda b: np.exp(rounds(wide * b, wide)).sum(), w)
     np.testing.assert_allclose(by_weight.asnumpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+class Continued(nn.Cell):
+    """A loop whose rounds end early, with a branch whose rest is a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([0.5, -0.25, 0.75], np.float32)), name="w")
+
+    def construct(self, x):
+        y, i = x * self.w, Tensor(0, ms.int32)
+        while i < 5:
+            i = i + 1
+            if i % 2 == 0:
+                y = ops.tanh(y) + x
+                continue
+            if y.sum() > 0:
+                y = y * self.w
+            y = ops.sin(y) + self.w
+        return (y * x).sum()
+
+
+class Nested(Continued):
+    """A loop in a loop, both of which are left early, with code after each."""
+
+    def construct(self, x):
+        y, i = x * self.w, Tensor(0, ms.int32)
+        while i < 4:
+            i = i + 1
+            j = Tensor(0, ms.int32)
+            while j < 3:
+                j = j + 1
+                y = ops.tanh(y * self.w) + x
+                if j + i > 5:
+                    y = y * y
+                    break
+                y = y - self.w
+            y = ops.sin(y) * x
+            if i > 2:
+                break
+        y = y * self.w
+        if y.sum() > 0:
+            y = ops.exp(y)
+        return (y * x).sum()
+
+
+@pytest.mark.parametrize("make", [Continued, Nested])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rounds_that_end_early(make, sign):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = make()
+    x = sign * np.array([[0.3, 0.1, 0.4], [0.25, -0.2, 0.15]], np.float32)
+
+    by_x, by_w = ops.grad(net, 0, net.w)(Tensor(x))
+
+    weight = net.w.asnumpy().copy()
+
+    def of_weight(array):
+        net.w.set_data(Tensor(array))
+        return float(net(Tensor(x)).asnumpy())
+
+    expected = differences(of_weight, weight, 1e-2)
+    net.w.set_data(Tensor(weight))
+    np.testing.assert_allclose(by_w.asnumpy(), expected, rtol=2e-2, atol=2e-2)
+    expected = differences(lambda array: float(net(Tensor(array)).asnumpy()), x, 1e-2)
+    np.testing.assert_allclose(by_x.asnumpy(), expected, rtol=2e-2, atol=2e-2)

@@ -87,8 +87,12 @@ def check(tracer: "Tracer") -> None:
     A network with gradients keeps its calls: the gradient of a shared function is not emulated.
     """
     known = _shared.get()
-    differentiates = any(node.op_type == GRADIENT for node in everything(tracer.graph.trail))
-    if differentiates and tracer.shared.jumps:  # the gradient of a loop that is left needs flags
+    nodes = list(everything(tracer.graph.trail))
+    gradients = sum(node.op_type == GRADIENT for node in nodes)
+    differentiates = gradients > 0
+    loops = [node for node in nodes if node.op_type == "While"]
+    inside = any(one.op_type == GRADIENT for loop in loops for block in loop.blocks for one in everything(block.trail))
+    if tracer.shared.jumps and (gradients > 1 or inside):  # rounds of such a loop are kept for the gradient
         raise JumpError(*tracer.shared.jumps[0], flags=True)
     if known is not None and differentiates and tracer.shared.continues:
         raise RepeatedError(known | {_IN_LINE})
