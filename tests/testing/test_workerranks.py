@@ -1,0 +1,170 @@
+"""One rank among workers, with what the others say written by hand."""
+
+import json
+import pickle
+from base64 import b64encode
+
+import pytest
+
+from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.core.settings import RunSettings
+from dumpsim.testing import workerranks
+from dumpsim.testing.outcome import Outcome
+from dumpsim.testing.rollcall import RollCall
+from dumpsim.testing.workerranks import WorkerRanks
+from dumpsim.world.ending import RankStopped
+
+NODE = "tests/test_net.py::test_step"
+
+
+class Others:
+    """The directory in which ranks 1 and 2 of three leave what they say."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def say(self, rank, what, text=""):
+        path = self.folder / f"{what}.{rank}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    def meet(self, rank, number, kind, value):
+        self.say(rank, f"test-0/meeting-{number}", json.dumps([kind, b64encode(pickle.dumps(value)).decode()]))
+
+    def end(self, rank, state, kind="NoneType"):
+        self.say(rank, "test-0/ended", json.dumps({"state": state, "kind": kind, "time": 0.0}))
+
+    def die(self, rank):
+        (self.folder / f"rank_{rank}.lock").write_text("77")  # and nobody holds it
+
+
+@pytest.fixture
+def others(tmp_path):
+    return Others(tmp_path)
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    roll = RollCall(tmp_path, rank=0, size=3)
+    yield WorkerRanks(roll, "test-0", NODE, 3, token="t", settings=RunSettings(), environment={})
+    roll.close()
+
+
+def test_values_of_a_meeting_are_those_of_all_ranks(ranks, others):
+    for number in range(2):
+        others.meet(1, number, "golden", number)
+        others.meet(2, number, "golden", [None, "x"])
+        assert ranks.meet("golden", {"mine": number}) == {0: {"mine": number}, 1: number, 2: [None, "x"]}
+    others.meet(1, 2, "golden", 5)
+    others.end(2, "passed")
+    assert ranks.meet("golden") == {0: None, 1: 5}  # rank 2 does not come any longer
+
+
+def test_ranks_at_different_meetings_are_named(ranks, others):
+    others.meet(1, 0, "golden", 1)
+    others.meet(2, 0, "golden", 1)
+    with pytest.raises(DeviceError, match=r"rank 0 is at dump_dir where ranks 1, 2 came to golden \[DS-TST-005\]"):
+        ranks.meet("dump_dir")
+    others.meet(2, 1, "golden", 1)  # before rank 1 has come
+    with pytest.raises(DeviceError, match="rank 0 is at dump_dir where rank 2 came to golden"):
+        ranks.meet("dump_dir")
+
+
+def test_nobody_is_waited_for_who_has_failed_or_died(ranks, others):
+    others.end(1, "failed", "KeyError")
+    with pytest.raises(RankStopped, match="rank 0 is stopped: rank 1 has raised KeyError"):
+        ranks.meet("golden")
+    others.end(1, "passed")
+    others.die(2)
+    text = rf"rank 2 \(worker gw2, process 77\) ended in {NODE}; rank 0 waits at golden \[DS-TST-006\]"
+    with pytest.raises(DeviceError, match=text):
+        ranks.meet("golden")
+    others.say(2, "left")
+    with pytest.raises(DeviceError, match=r"rank 2 \(worker gw2, process 77\) ended"):  # who was first to tell is right
+        ranks.meet("golden")
+
+
+def test_a_test_begins_when_all_are_ready(ranks, others):
+    for rank in (1, 2):
+        others.say(rank, "test-0/ready")
+        others.say(rank, "test-0/arrived", NODE)
+    ranks._assemble()
+    others.say(2, "test-0/arrived", "tests/test_net.py::test_other")
+    said = (
+        r"rank 2 \(worker gw2\) runs tests/test_net.py::test_other, and rank 0 \(worker gw0\) runs "
+        rf"{NODE}: every worker has to collect the same tests in the same order"
+    )
+    with pytest.raises(pytest.fail.Exception, match=said) as caught:
+        ranks._assemble()
+    assert caught.value.pytrace is False
+
+
+def test_a_rank_that_has_reported_before_the_body_stops_the_others(ranks, others):
+    others.say(1, "test-0/ready")
+    others.say(2, "test-0/reported", "failed its setup")
+    with pytest.raises(RankStopped, match="rank 0 is stopped: rank 2 has failed its setup before the test's body"):
+        ranks._assemble()
+    others.die(1)
+    (others.folder / "test-0" / "ready.1").unlink()
+    with pytest.raises(pytest.fail.Exception, match="rank 0 waits for the test to begin"):
+        ranks._assemble()
+
+
+def test_a_connection_that_fails_names_who_has_ended(ranks, others, monkeypatch):
+    def refuse(*arguments, **options):
+        raise DeviceError("nobody listens")
+
+    monkeypatch.setattr(workerranks, "connect", refuse)
+    monkeypatch.setattr(workerranks, "_PARTING_S", 0.0)
+    with pytest.raises(pytest.fail.Exception, match="nobody listens") as caught:
+        ranks._connect()
+    assert caught.value.pytrace is False
+    others.die(2)
+    with pytest.raises(pytest.fail.Exception, match=rf"^rank 2 \(worker gw2, process 77\) ended in {NODE}$"):
+        ranks._connect()
+
+
+def test_an_error_that_follows_from_a_death_says_so_once(ranks, others, monkeypatch):
+    monkeypatch.setattr(workerranks, "_PARTING_S", 0.0)
+    for error in (ValueError("own"), DeviceError("x")):
+        ranks._name_lost(error)
+        assert not getattr(error, "__notes__", [])
+    others.die(1)
+    text = f"rank 1 (worker gw1, process 77) ended in {NODE}"
+    error = DeviceError("no data came")
+    ranks._name_lost(error)
+    assert error.__notes__ == [text]
+    again = DeviceError(f"so: {text}")
+    ranks._name_lost(again)
+    assert not getattr(again, "__notes__", [])
+    plain = KeyError("own")
+    ranks._name_lost(plain)
+    assert not getattr(plain, "__notes__", [])
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (None, {"state": "passed", "kind": "NoneType"}), (ValueError("x"), {"state": "failed", "kind": "ValueError"}),
+        (PeerError("late", rank=2), {"state": "failed", "kind": "PeerError", "culprit": 2}),
+        (PeerError("own", rank=0), {"state": "failed", "kind": "PeerError"}),
+    ],
+)  # fmt: skip
+def test_how_a_rank_ended_is_told_to_the_others(ranks, others, error, found):
+    outcome = Outcome(rank=0)
+    outcome.state, outcome.error = found["state"], error
+    ranks._say_end(outcome)
+    told = json.loads((others.folder / "test-0" / "ended.0").read_text())
+    assert {key: value for key, value in told.items() if key != "time"} == found
+
+
+def test_the_first_rank_stays_until_nobody_needs_it(ranks, others):
+    outcome = Outcome(rank=0)
+    outcome.state = "passed"
+    ranks._say_end(outcome)
+    others.end(1, "passed")
+    others.say(2, "test-0/reported", "passed")
+    ranks._await_ends()
+    (others.folder / "test-0" / "reported.2").unlink()
+    others.die(2)
+    ranks._await_ends()
