@@ -209,6 +209,14 @@ def test_groups_of_fractal_z_there_and_back(tmp_path, dump, cin, cout, groups):
     assert np.array_equal(np.load(next((tmp_path / "device").glob("*.npy"))), device)
 
 
+@pytest.mark.parametrize(("dtype", "c0"), [(np.int8, 32), (np.float32, 16), (np.float32, 8)])
+def test_blocks_of_fractal_z_are_as_wide_as_the_file_says(tmp_path, dump, dtype, c0):
+    x = np.arange(5 * 40 * 2).astype(dtype).reshape(5, 40, 2, 1)
+    path = dump([item(fractal_z(x, c0), format="FRACTAL_Z", original_shape=x.shape)])
+    assert convert(path, tmp_path / "host", "-f", "NCHW") == 0
+    assert np.array_equal(np.load(next((tmp_path / "host").glob("*.npy"))), x)
+
+
 def test_fractal_nz_needs_a_shape(tmp_path, dump, capsys):
     x = np.arange(2 * 20 * 30, dtype=np.float16).reshape(2, 20, 30)
     path = dump([item(fractal_nz(x), format="FRACTAL_NZ", original_shape=())])

@@ -201,6 +201,12 @@ def test_output_is_live_without_capturing(run):
     assert "[rank 0] both\n[rank 1] both\n[rank 2] none\n" in output
 
 
+def test_what_a_test_returns_reaches_pytest(run):
+    body = "import pytest\n@pytest.mark.ranks(2)\ndef test_value():\n    return {}\n"
+    assert "PytestReturnNotNoneWarning" in run(body.format(3))
+    assert "PytestReturnNotNoneWarning" not in run(body.format(None))
+
+
 def test_wrong_markers_are_errors(run):
     output = run(
         """
