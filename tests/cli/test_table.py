@@ -86,3 +86,63 @@ def test_the_end_of_a_name_stays_longest(width):
     left, mark, right = short.partition("…")
     assert (text.startswith(left), text.endswith(right), bool(mark)) == (True, True, width < 26)
     assert not mark or len(left) <= len(right) + 1
+
+
+def lines_of(columns, rows, screen, used=None):
+    table = Table(columns)
+    for row in rows:
+        table.measure(row)
+    return [re.sub(r"\x1b\[\d+m", "", line) for line in table.lines(rows, used or [True] * len(columns), screen)]
+
+
+NAMED = ("rank", "op_name", "max")
+PAIR = [["0", "Default/a/Add-op0", "1"], ["0", "Default/a/Add-op1", "22.5"]]
+
+
+@pytest.mark.parametrize(
+    ("screen", "lines"),
+    [
+        (29, ["rank  op_name            max", "0     Default/a/Add-op0  1", "0     Default/a/Add-op1  22.5"]),
+        (28, ["in all rows: rank 0", "op_name            max", "Default/a/Add-op0  1", "Default/a/Add-op1  22.5"]),
+        (23, ["in all rows: rank 0", "op_name            max", "Default/a/Add-op0  1", "Default/a/Add-op1  22.5"]),
+        (22, ["in all rows: rank 0, op_name below Default/a/", "op_name  max", "Add-op0  1", "Add-op1  22.5"]),
+        (9, ["in all rows: rank 0, op_name below Default/a/", "op_name  max", "Add-op0  1", "Add-op1  22.5"]),
+    ],
+)
+def test_what_rows_share_is_told_once_where_lines_are_too_long(screen, lines):
+    """Widths: 4, 17 and 4, with two spaces between them 29."""
+    assert lines_of(NAMED, PAIR, screen) == lines
+
+
+def test_a_short_scope_stays_in_the_rows_and_a_narrow_column_has_its_title():
+    for scope, told in (("abcdefg/", False), ("abcdefgh/", True)):
+        rows = [["0", f"{scope}{name}", "1"] for name in "xy"]
+        lines = lines_of(NAMED, rows, 1)
+        assert (lines[0] == f"in all rows: rank 0, max 1, op_name below {scope}") is told
+        assert lines[-1] == ("y" if told else f"{scope}y")
+        assert lines[1] == "op_name"
+
+
+def test_one_row_shares_nothing_and_names_are_cut_to_eighteen_letters():
+    name = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    row = ["0", name, "1"]
+    assert lines_of(NAMED, [row], 51)[1] == f"0     {name}  1"
+    assert lines_of(NAMED, [row], 40)[1] == f"0     {middle(name, 29)}  1"
+    assert len(middle(name, 29)) == 29
+    for screen in (29, 1):
+        assert lines_of(NAMED, [row], screen)[1] == f"0     {middle(name, 18)}  1"
+    both = [["Add", name, name + name]]
+    columns = ("op_type", "op_name", "note")
+    assert lines_of(columns, both, 100)[1] == f"Add      {name}  {middle(name + name, 49)}"  # the widest first
+    assert lines_of(columns, both, 60)[1] == f"Add      {middle(name, 31)}  {middle(name + name, 18)}"
+    assert lines_of(("op_type", "dtype"), [["Add", name]], 5)[1] == f"Add      {name}"  # no name: never cut
+    assert lines_of(columns, [[*both[0][:2], ""]], 100, [True, True, False])[0] == "op_type  op_name"
+
+
+def test_columns_that_tell_rows_apart_stay_though_all_have_one_value():
+    rows = [["Add", "x", "input", "0", "float32", str(n)] for n in range(2)]
+    columns = ("op_type", "op_name", "io", "slot", "dtype", "max")
+    assert lines_of(columns, rows, 10) == [
+        "in all rows: dtype float32", "op_type  op_name  io     slot  max", "Add      x        input  0     0",
+        "Add      x        input  0     1",
+    ]  # fmt: skip
