@@ -7,6 +7,7 @@ the result. A sum of ``n`` terms costs ``gamma(n)`` times the sum of their absol
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -343,19 +344,22 @@ def _einsum(equation: str, *operands: Any, **options: Any) -> Any:
         raise Untracked("einsum of computed values")
     result = np.einsum(equation, *values, optimize=True)
     size = np.einsum(equation, *(np.abs(one) for one in values), optimize=True)
-    spaces = dict(_extents(equation, values))
-    terms = 1.0
-    for letter in set(spaces) - set(equation.partition("->")[2] or spaces if "->" in equation else ()):
-        terms *= spaces[letter]
-    return Bounded.of(result, gamma(terms + len(values), machine.unit) * size, machine)
+    terms, arrow, kept = equation.partition("->")
+    letters = "".join(filter(str.isalpha, terms))
+    if not arrow:
+        kept = "".join(letter for letter in letters if letters.count(letter) == 1)
+    summed = prod(size for letter, size in _extents(terms, values).items() if letter not in kept)
+    return Bounded.of(result, gamma(summed + len(values), machine.unit) * size, machine)
 
 
-def _extents(equation: str, values: Sequence[Array]) -> "list[tuple[str, int]]":
-    terms = equation.partition("->")[0].split(",")
-    found: list[tuple[str, int]] = []
-    for term, value in zip(terms, values, strict=True):
-        letters = term.strip().replace("...", "")
-        found += zip(letters, value.shape[-len(letters) :] if letters else (), strict=False)
+def _extents(terms: str, values: Sequence[Array]) -> dict[str, int]:
+    """The size of each letter."""
+    found: dict[str, int] = {}
+    for term, value in zip(terms.replace(" ", "").split(","), values, strict=True):
+        head, _, tail = term.partition("...")
+        pairs = [*zip(head, value.shape, strict=False), *zip(reversed(tail), reversed(value.shape), strict=False)]
+        for letter, size in pairs:
+            found[letter] = max(size, found.get(letter, 1))
     return found
 
 

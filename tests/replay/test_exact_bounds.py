@@ -68,6 +68,21 @@ def test_a_reduction_of_a_ufunc_is_that_of_the_method(ufunc, name):
     assert (ufunc.reduce(carried()).bound == getattr(carried(), name)(axis=0).bound).all()
 
 
+def test_number_types_that_kernels_ask_for_change_nothing():
+    """Everything is computed in float64, whatever a kernel says."""
+    for given, wanted in (
+        (np.multiply(carried(), 0.3, dtype=np.float32), np.multiply(carried(), 0.3)),
+        (np.add.reduce(carried(), axis=1, dtype=np.float16), np.add.reduce(carried(), axis=1)),
+        (np.exp(carried(), dtype=np.float32), np.exp(carried())),
+    ):
+        assert (plain(given) == plain(wanted)).all()
+        assert (given.bound == wanted.bound).all()
+    for call in (lambda: np.add(carried(), 1.0, where=X > 0), lambda: np.divmod(carried(), 2.0),
+                 lambda: np.add.outer(carried(), X), lambda: np.spacing(carried())):  # fmt: skip
+        with pytest.raises(Untracked):
+            call()
+
+
 @pytest.mark.parametrize("axis", [0, 2])
 def test_running_reductions(axis):
     running = carried().cumsum(axis=axis)
@@ -320,3 +335,29 @@ def test_whole_numbers_are_equal_or_wrong():
     assert Measured(0.0, 0.0).excess == 0
     assert Measured(1.0, 0.0).excess == np.inf
     assert Measured(1.0, 4.0).excess == 0.25
+
+
+EINSUMS = {
+    "ij->": 12, "ij": 1, "ij->ji": 1, "ij->j": 3, " i j -> i ": 4, "ij,jk": 4, "ij,jk->ik": 4, "ij,jk->": 60, "ij,jk->ijk": 1,
+    "ii": 3, "ii->i": 1, "...j->...": 4, "j...->...": 2, "i...k,...k->i...": 4, "ij,ij,ij->j": 3, "i,j->": 12,
+}  # fmt: skip
+OF_EINSUM = {"ii": [(3, 3)], "ii->i": [(3, 3)], "j...->...": [(2, 3, 4)], "...j->...": [(2, 3, 4)], "i,j->": [(3,), (4,)],
+             "i...k,...k->i...": [(2, 3, 4), (3, 4)], "ij,ij,ij->j": [(3, 4)] * 3}  # fmt: skip
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_sums_of_products_have_as_many_terms_as_their_letters_say(equation):
+    """How many products one result adds up, counted by an einsum of ones."""
+    shapes = OF_EINSUM.get(equation) or ([(3, 4), (4, 5)] if "," in equation else [(3, 4)])
+    values = [np.arange(1.0, 1 + prod(shape)).reshape(shape) for shape in shapes]
+    terms = np.unique(np.einsum(equation, *map(np.ones_like, values)))
+    assert terms.tolist() == [EINSUMS[equation]]
+    found = np.einsum(equation, *(exact(-one, MACHINE) for one in values))
+    size = np.einsum(equation, *values)
+    assert np.allclose(plain(found), size * (-1) ** len(values))
+    assert found.bound == pytest.approx((gamma(EINSUMS[equation] + len(values)) * size))
+
+
+def test_sums_of_products_of_computed_values_have_no_bound():
+    with pytest.raises(Untracked):
+        np.einsum("ijk->k", carried())
