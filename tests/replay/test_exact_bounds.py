@@ -338,11 +338,11 @@ def test_whole_numbers_are_equal_or_wrong():
 
 
 EINSUMS = {
-    "ij->": 12, "ij": 1, "ij->ji": 1, "ij->j": 3, " i j -> i ": 4, "ij,jk": 4, "ij,jk->ik": 4, "ij,jk->": 60, "ij,jk->ijk": 1,
-    "ii": 3, "ii->i": 1, "...j->...": 4, "j...->...": 2, "i...k,...k->i...": 4, "ij,ij,ij->j": 3, "i,j->": 12,
+    "ij->": 12, "ij": 1, "ij->ji": 1, "ij->j": 3, " i j -> i ": 4, "ij,jk": 4, "ij,jk->ik": 4, "ij,jk->": 60,
+    "ij,jk->ijk": 1, "ii": 3, "ii->i": 1, "...j->...": 4, "j...->...": 2, "i...k,...k->i...": 4, "ij,ij,ij->j": 3, "i,j->": 12,
 }  # fmt: skip
-OF_EINSUM = {"ii": [(3, 3)], "ii->i": [(3, 3)], "j...->...": [(2, 3, 4)], "...j->...": [(2, 3, 4)], "i,j->": [(3,), (4,)],
-             "i...k,...k->i...": [(2, 3, 4), (3, 4)], "ij,ij,ij->j": [(3, 4)] * 3}  # fmt: skip
+OF_EINSUM = {"ii": [(3, 3)], "ii->i": [(3, 3)], "j...->...": [(2, 3, 4)], "...j->...": [(2, 3, 4)],
+             "i,j->": [(3,), (4,)], "i...k,...k->i...": [(2, 3, 4), (3, 4)], "ij,ij,ij->j": [(3, 4)] * 3}  # fmt: skip
 
 
 @pytest.mark.parametrize("equation", EINSUMS)
@@ -355,7 +355,7 @@ def test_sums_of_products_have_as_many_terms_as_their_letters_say(equation):
     found = np.einsum(equation, *(exact(-one, MACHINE) for one in values))
     size = np.einsum(equation, *values)
     assert np.allclose(plain(found), size * (-1) ** len(values))
-    assert found.bound == pytest.approx((gamma(EINSUMS[equation] + len(values)) * size))
+    assert found.bound == pytest.approx(gamma(EINSUMS[equation] + len(values)) * size)
 
 
 def test_sums_of_products_of_computed_values_have_no_bound():

@@ -2,6 +2,8 @@
 
 import os
 import random
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,3 +147,13 @@ def test_variables_that_come_and_go():
         here.variables.install(other)
     finally:
         here.install()
+
+
+def test_the_generators_of_this_interpreter_lie_in_memory_as_expected(monkeypatch):
+    """Only then is a switch of ranks quick; elsewhere states go the slow way."""
+    known = sys.implementation.name == "cpython"
+    assert twister._python_is_known.__wrapped__() is known
+    assert (twister._numpy_place.__wrapped__() > 0) is known
+    monkeypatch.setattr(sys, "implementation", SimpleNamespace(name="other"))
+    assert twister._python_is_known.__wrapped__() is False
+    assert twister._numpy_place.__wrapped__() == 0
