@@ -284,7 +284,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "jit_syntax_level": Field(default=2, types=(int,), check=_level("STRICT", "LAX", (0, 2))),
         "debug_level": Field(default=0, types=(int,), check=_level("DEBUG", "RELEASE", (0, 1))),
         "memory_optimize_level": Field(default=0, check=_memory_level),
-        "inter_op_parallel_num": Field(default=0, types=(int,)),
+        "inter_op_parallel_num": Field(default=0, types=(int,), check=_count("num of parallel thread")),
         "op_timeout": Field(default=900, types=(int,), check=_count("num of op exe timeout")),
         "exec_order": Field(default="bfs", types=(str,), check=_one_of("bfs", "dfs")),
         "env_config_path": Field(default="", types=(str,)),

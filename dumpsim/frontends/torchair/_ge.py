@@ -271,10 +271,6 @@ class GeGraph:
         self.nodes.remove(node)
         self.removed.append(node.name)
 
-    def named(self, name: str) -> GeNode | None:
-        """The node of a name."""
-        return next((node for node in self.nodes if node.name == name), None)
-
     def of_type(self, kind: str) -> Iterator[GeNode]:
         """The nodes of a type."""
         return (node for node in self.nodes if node.type == kind)

@@ -40,16 +40,11 @@ class Initializer:
     Parameters
     ----------
     **kwargs
-        The settings; `init_kwargs` shows them.
+        The settings.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
-
-    @property
-    def init_kwargs(self) -> dict[str, Any]:
-        """The settings."""
-        return self._kwargs
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self._kwargs.items())})"
@@ -84,16 +79,17 @@ def _fans(shape: Sequence[int]) -> tuple[int, int]:
     """Inputs and outputs of one element of the next layer."""
     if len(shape) < 2:
         raise ScriptValueError(
-            f"'fan_in' and 'fan_out' can not be computed for arr with fewer than 2 dimensions, but got {len(shape)}."
+            f"'fan_in' and 'fan_out' can not be computed for tensor with fewer than 2 dimensions, "
+            f"but got dimensions {len(shape)}."
         )
     receptive = math.prod(shape[2:])
     return shape[1] * receptive, shape[0] * receptive
 
 
 def _fan(shape: Sequence[int], mode: str) -> int:
-    modes = ("fan_in", "fan_out")
+    modes = ["fan_in", "fan_out"]
     if mode not in modes:
-        raise ScriptValueError(f"'mode' {mode} not supported, please use one of {modes}.")
+        raise ScriptValueError(f"'mode' {mode} not supported, please use one of {modes}")
     return _fans(shape)[modes.index(mode)]
 
 

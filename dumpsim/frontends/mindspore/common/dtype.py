@@ -185,7 +185,12 @@ def pytype_to_dtype(obj: Any) -> Number:
     >>> pytype_to_dtype(np.int32)
     mindspore.int32
     """
-    return type_of(obj)
+    if not isinstance(obj, (type, Number)):
+        raise ScriptTypeError(
+            "For 'pytype_to_dtype', the argument 'obj' must be a python type object,such as int, float, str, etc. "
+            f"But got type {type(obj)}."
+        )
+    return number("float64") if obj is float else type_of(obj)  # literals are Float32, the type is not
 
 
 def __getattr__(name: str) -> Any:

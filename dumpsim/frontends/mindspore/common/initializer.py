@@ -71,7 +71,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
         if shape is not None and list(init.shape) != wanted:
             raise ScriptValueError(
                 "For 'initializer', the shape of the 'init' argument should be same as the argument 'shape', "
-                f"but got the 'init' shape {list(init.shape)} and the 'shape' {wanted}."
+                f"but got the 'init' shape {list(init.shape)} and the 'shape' {shape}."
             )
         return init
     if shape is None:

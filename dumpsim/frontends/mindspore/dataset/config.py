@@ -29,11 +29,19 @@ def _config() -> _Config:
     return current().get(_Config)
 
 
-def _number(value: int, name: str, least: int) -> int:
+def _number(value: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ScriptTypeError(f"{name} isn't of type int.")
-    if not least <= value <= 2**32 - 1:
-        raise ScriptValueError(f"{name} given is not within the required range [{least}, UINT32_MAX(4294967295)].")
+    if value < 0 or value > 2**32 - 1:
+        raise ScriptValueError(f"{name} given is not within the required range [0, UINT32_MAX(4294967295)].")
+    return value
+
+
+def _count(value: int, name: str, title: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ScriptTypeError(f"{name} isn't of type int.")
+    if not 0 < value < 2**31:
+        raise ScriptValueError(f"{title} is not within the required range (0, INT32_MAX(2147483647)].")
     return value
 
 
@@ -46,7 +54,7 @@ def set_seed(seed: int) -> None:
     >>> get_seed()
     5
     """
-    _config().seed = _number(seed, "seed", 0)
+    _config().seed = _number(seed, "seed")
 
 
 def get_seed() -> int:
@@ -61,7 +69,7 @@ def get_seed() -> int:
 
 def set_num_parallel_workers(num: int) -> None:
     """Kept; rows are made one after the other, in order."""
-    _config().workers = _number(num, "num_parallel_workers", 1)
+    _config().workers = _count(num, "num", "Number of parallel workers given")
 
 
 def get_num_parallel_workers() -> int:
@@ -71,7 +79,7 @@ def get_num_parallel_workers() -> int:
 
 def set_prefetch_size(size: int) -> None:
     """Kept; rows are made when they are asked for."""
-    _config().prefetch = _number(size, "size", 1)
+    _config().prefetch = _count(size, "size", "size")
 
 
 def get_prefetch_size() -> int:
