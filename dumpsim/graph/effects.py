@@ -1,12 +1,12 @@
 """Side effects: which nodes write memory or do input and output, and what a graph needs because of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["DEAD", "STRUCTURAL", "behind_depend", "has_effect", "live_nodes", "written_weights"]
+__all__ = ["DEAD", "STRUCTURAL", "behind_depend", "has_effect", "live_nodes", "own_operands", "written_weights"]
 
 _IS_TRAINING = 5  # operand of BatchNorm, which only then writes its means [source auto_monad.cc]
 
@@ -58,6 +58,14 @@ def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]
     updates = find(node.op_type).updates
     written = [behind_depend(v) for at, v in enumerate(node.operands) if at in updates]
     return [v for v in written if isinstance(v, Parameter)]
+
+
+def own_operands(node: Node, loops: frozenset[object]) -> Sequence[Value]:
+    """The operands of a node that are, to the vendor's parser, no formal parameters of some `loops`."""
+    if node.text is None or not node.text.formals or not loops:
+        return node.operands
+    formals = {id(value) for value, loop in node.text.formals.items() if loop in loops}
+    return [value for value in node.operands if id(value) not in formals]
 
 
 def behind_depend(value: Value) -> Value:

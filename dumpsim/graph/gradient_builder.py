@@ -68,6 +68,9 @@ class ControlBuilder(Builder, Protocol):
         """Place a node into the graph that holds another, after it."""
         ...
 
-    def late_zeros(self, abstract: Abstract) -> Any:
-        """Zeros of which a compiler learns too late to fold what is computed from them."""
+    def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
+        """Zeros of which a compiler learns too late to fold what is computed from them.
+
+        Sums keep them if they are `summed`, since it learns of them even later.
+        """
         ...

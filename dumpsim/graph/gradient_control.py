@@ -129,11 +129,12 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     """
     wanted = outer_of(node, needed)
     assert isinstance(node.abstract, TupleType)
+    blank = _kept_blank(node, dout, builder)
     live = [at for at, gradient in enumerate(dout) if gradient is not None]
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
         with builder.block(name) as graph, builder.formal(wanted):
-            seeds = {at: argument_of(graph, node.abstract.items[at]) for at in live}
+            seeds = {at: argument_of(graph, node.abstract.items[at]) for at in live} | blank
             found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, nodes_of_block(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
@@ -155,6 +156,16 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     control_of(node).backward, control_of(node).is_differentiated = backward, True
     found_by = [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
     return [*found_by, *_of_condition(node, needed, builder)]
+
+
+def _kept_blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
+    """Zeros as the gradients of the outputs of a branch that a loop takes for nobody. [observed 2.10: r88_037]"""
+    kinds = {at: _items(node)[at] for at in sorted(control_of(node).kept) if dout[at] is None}
+    return {
+        at: builder.late_zeros(kind, summed=True)
+        for at, kind in kinds.items()
+        if isinstance(kind, TensorType) and kind.dtype.kind == "float"
+    }
 
 
 def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Gradients:

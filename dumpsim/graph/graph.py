@@ -156,8 +156,8 @@ class Control:
         Of a branch: both of its sides give what a function gives that they call.
     kept : set of int
         Outputs that stay although nobody takes them.
-    in_turn : bool
-        A branch in the body of a ``for`` that was unrolled, or after it in its function.
+    loops : frozenset of object
+        What stands for the unrolled loops around it, see `NodeText.formals`.
     origins : tuple of Origin
         Of a branch: what its sides are to the vendor's parser; empty where they are functions of their own.
     """
@@ -178,7 +178,7 @@ class Control:
     goes_on: bool = False
     tails: bool = False
     kept: set[int] = field(default_factory=set)
-    in_turn: bool = False
+    loops: frozenset[object] = frozenset()
     origins: tuple[Origin, ...] = ()
 
 

@@ -1,5 +1,6 @@
 """What only names and IR text need of a node: where the script made it, and what the compiler's text says of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,11 @@ class NodeText:
         Scope of the call whose body holds the node.
     block_scope : str or None
         The same, of the innermost branch or function.
+    constant_scope : str or None
+        Scope of the constant that holds the primitive, where it is not the node's.
+    formals : mapping of Node to object
+        Operands that are formal parameters of a function that the vendor's parser makes of a loop, with what stands
+        for the loops of the function of the script.
     call_variable : str
         The variable that took the result of that call.
     is_backend : bool
@@ -58,6 +64,8 @@ class NodeText:
     candidate: str = ""
     call_scope: str | None = None
     block_scope: str | None = None
+    constant_scope: str | None = None
+    formals: Mapping[Any, object] = field(default_factory=dict)
     call_variable: str = ""
     is_backend: bool = False
     is_remade: bool = False

@@ -113,7 +113,7 @@ def _grad_std(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
     dstd, dmean = part_or_zeros(b, dout, 0, out), part_or_zeros(b, dout, 1, out)
     if not constant(keep):
         dstd, dmean, std, mean = (b.emit("Reshape", value, kept) for value in (dstd, dmean, std, mean))
-    slope = b.emit("Div", b.emit("Mul", dstd, b.emit("Sub", x, mean)), std)
+    slope = b.emit("Div", b.emit("Mul", b.emit("Sub", x, mean), dstd), std)
     dx = b.emit("Div", slope, np.asarray([count - bool(constant(unbiased))], x.abstract.dtype.numpy))
     rest = b.emit("Div", dmean, np.asarray([count], x.abstract.dtype.numpy))
     return b.emit("Add", dx, rest), None, None, None

@@ -21,6 +21,11 @@ NETS = {
     "r1_135_train": "ExpandDims of ones is not a constant, AdamWeightDecay has ten operands and its results go nowhere",
     "r1_036_eval": "numbers of the pieces of expansions follow the execution order",
     "r231126_057_gradient": "graphs compute on with the zeros behind Floor; a tuple in the result stays a tuple",
+    "r1_177_gradient": "the constant of an inner primitive of the library lies in the scope of the root",
+    "h_grad_c": "equal primitives take the scope of one of the function before those of its branches",
+    "r88_037_gradient": "a branch gives what only a loop takes whose results nobody needs, with gradients of zero",
+    "r1_017_gradient": "variables of an unrolled loop are formal parameters, as are those of differentiated branches",
+    "r1_167_for": "a read for nobody takes the place of later ones among those that the result waits for",
     "h_optim": "a learning rate's Cast is its own, not the library's function that its first caller names",
     "h_jitgrad": "a record holds the last step of a jit function",
 }

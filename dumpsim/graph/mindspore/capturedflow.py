@@ -83,6 +83,8 @@ def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
     if order == sorted(order):
         return
     node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in order))
+    if node.control is not None:
+        node.control.kept = {order.index(at) for at in node.control.kept}
     for block in node.blocks:
         assert isinstance(block.output, Node)
         block.output.operands = [block.output.operands[at] for at in order]

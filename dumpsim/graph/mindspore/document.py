@@ -153,13 +153,14 @@ class _Writer:
             use, label = f"Parameter_{own}", f"_{own}" if parameter.name else ""
         elif parameter.debug_name.startswith("ф"):
             label = ""
-        device = "Unknown" if parameter.is_weight else abstract.dtype.title
+        is_data = isinstance(abstract, TensorType) and not parameter.is_weight  # not a function or a tuple
+        device = abstract.dtype.title if is_data else "Unknown"
         return IrParam(
             name=parameter.name if parameter.is_weight else use,
             label=label,
             use_label=use,
             abstract=abstract,
-            device=KernelIo(dtype=device, format=_FORMAT, shape=abstract.shape),
+            device=KernelIo(dtype=device, format=_FORMAT, shape=getattr(abstract, "shape", ())),
             is_weight=parameter.is_weight,
             has_default=parameter.has_default,
             shape_hint=not parameter.is_weight and label == parameter.name != CALL_RESULT and bool(label),

@@ -1,6 +1,6 @@
 """Gradient nodes become the operators of backward passes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, in_parts
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.calls import Call
-from dumpsim.graph.mindspore.capturedflow import order_outputs
+from dumpsim.graph.mindspore.capturedflow import order_outputs, place_of
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
@@ -175,6 +175,7 @@ class _Expander:
             sums=given.sums,
             parameters={id(value): scope for value in wanted[: given.arguments]},
             is_analysed_again=any(map(_gives_tuple, forward)),
+            tuples=_taken_apart(everything(below([output]))),
         )
         try:
             found = reverse(output, seed_of(node), wanted, builder, nodes=nodes, tell=self._teller(builder))
@@ -259,6 +260,15 @@ def _gives_tuple(node: Node) -> bool:
     That changes the functions, which are then analysed again. [observed 2.10: five networks]
     """
     return node.op_type == "If" and isinstance(node.abstract, TupleType) and len(node.abstract.items) > 1
+
+
+def _taken_apart(nodes: Iterable[Node]) -> set[int]:
+    """Ids of the branches of which nodes take more than one output."""
+    places: dict[int, set[int]] = {}
+    for node in nodes:
+        if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node) and node.operands[0].op_type == "If":
+            places.setdefault(id(node.operands[0]), set()).add(place_of(node))
+    return {branch for branch, found in places.items() if len(found) > 1}
 
 
 def _bundles(output: Value) -> Iterator[Node]:

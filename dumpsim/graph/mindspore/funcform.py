@@ -54,6 +54,8 @@ class FuncForm:
         The gradients of branches that were handed out as closures, by the id of the call of such a closure.
     joined : set of int
         Ids of the calls of branches whose results were formal parameters of a function of what follows.
+    formals : dict of int to (dict of int to object)
+        By id of a node: the places of its operands that were formal parameters of a function, see `NodeText.formals`.
     """
 
     root: FuncGraph
@@ -64,6 +66,7 @@ class FuncForm:
     closed: set[int] = field(default_factory=set)
     backwards: "dict[int, Backward]" = field(default_factory=dict)
     joined: set[int] = field(default_factory=set)
+    formals: dict[int, dict[int, object]] = field(default_factory=dict)
 
     def called_by(self, call: Node) -> list[FuncGraph]:
         """The functions that a call may run."""

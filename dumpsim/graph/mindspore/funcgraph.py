@@ -42,6 +42,10 @@ class FuncGraph:
         That of the cell whose code it is.
     is_tied : bool
         The output waits for the loads; that of a backward pass does not. [observed 2.10]
+    loops : frozenset of object
+        What stands for the unrolled loops around it, see `NodeText.formals`.
+    gives_formal : bool
+        The output is a formal parameter of a function of these.
     differentiates_weights : bool
         A gradient by weights was expanded in it.
     is_differentiated : bool
@@ -64,6 +68,8 @@ class FuncGraph:
     parameters: list[Parameter] = field(default_factory=list)
     trail: list[Node] = field(default_factory=list)
     is_tied: bool = True
+    loops: frozenset[object] = frozenset()
+    gives_formal: bool = False
     differentiates_weights: bool = False
     is_differentiated: bool = False
     is_inlined: bool = False

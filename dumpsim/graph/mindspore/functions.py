@@ -166,6 +166,7 @@ class _Maker:
         into: FuncGraph | None = None,
         closure: _Closure | None = None,
         steps: Sequence[Step] = (),
+        of: Node | None = None,
     ) -> FuncGraph:
         """The function of captured nodes.
 
@@ -181,8 +182,12 @@ class _Maker:
         closure : _Closure, optional
         steps : sequence of Step, optional
             Where it hands out its gradient: that of its nodes, and that of what it calls for its caller.
+        of : Node, optional
+            The control node whose part it is.
         """
         function = into or self._new_function(kind, label, output, end)
+        if of is not None:
+            function.loops = control_of(of).loops
         if steps:
             self._hand_out(function, steps[0].given, steps)
         self.fill(function, nodes, output, end=end, closure=closure, step=steps[0] if steps else None)
@@ -284,7 +289,7 @@ class _Maker:
             assert block.output is not None
             label = LABELS[kind] + function.label
             side = self._new_function(kind, label, block.output, end)
-            side.scope = node.scope
+            side.scope, side.loops = node.scope, control.loops
             sides.append(side)
             mine = inner[at]
             if mine is not None:
@@ -362,13 +367,22 @@ class _Maker:
     def _value(self, value: Value, function: FuncGraph) -> Value:
         if isinstance(value, Node) and id(value) not in self._new and id(value) not in self._placed:
             # a bundle, which is not a part of the program
-            value.operands = [self._value(operand, function) for operand in value.operands]
+            self._take_operands(value, function)
             self._kept.append(value)
             if value.op_type == "MakeTuple" and len(value.operands) == 1 and function.kind != "root":
                 self._new[id(value)] = value.operands[0]
+                function.gives_formal = self.form.formals.get(id(value), {}).get(0) in function.loops
             else:
                 self._own(value, function)
         return self._new.get(id(value), value)
+
+    def _take_operands(self, node: Node, function: FuncGraph) -> None:
+        """Let a node take what stands for its operands."""
+        known = node.text.formals if node.text is not None else {}
+        places = {at: known[v] for at, v in enumerate(node.operands) if isinstance(v, Node) and v in known}
+        if places:
+            self.form.formals[id(node)] = places
+        node.operands = [self._value(operand, function) for operand in node.operands]
 
     def _plain(self, node: Node, function: FuncGraph) -> None:
         source = node.operands[0] if node.operands else None
@@ -379,7 +393,7 @@ class _Maker:
         if node.op_type == "TupleGetItem" and isinstance(source, Node) and source.op_type in CONTROL:
             self._part(node, source, function)
             return
-        node.operands = [self._value(operand, function) for operand in node.operands]
+        self._take_operands(node, function)
         self._own(node, function)
 
     def _part(self, node: Node, source: Node, function: FuncGraph) -> None:
@@ -442,7 +456,8 @@ class _Maker:
                 self._kept.append(node)
                 sides.append(self._sides[name])
                 continue
-            sides.append(self.function(kind, label, block.trail, block.output, into=into, closure=closure))
+            side = self.function(kind, label, block.trail, block.output, into=into, closure=closure, of=node)
+            sides.append(side)
             sides[-1].scope = node.scope
             if name is not None:
                 self._sides[name] = sides[-1]
@@ -488,9 +503,9 @@ class _Maker:
         for kind, block in zip(("true", "false"), node.blocks, strict=True):
             assert isinstance(block.output, Node)
             label = LABELS[kind] + function.label
-            bundle = Node(op_type="MakeTuple", operands=block.output.operands[:count], abstract=TupleType(items=items))
+            bundle = replace(block.output, operands=block.output.operands[:count], abstract=TupleType(items=items))
             self._kept.append(bundle)
-            side = self.function(kind, label, block.trail, bundle)
+            side = self.function(kind, label, block.trail, bundle, of=node)
             side.scope, side.is_differentiated = node.scope, True
             side.is_inlined = control_of(node).is_inlined
             if backward is not None:
@@ -584,6 +599,7 @@ class _Maker:
         label = function.label
         header = self._headers[id(node)] = self._new_function("header", LABELS["header"] + label, output, end)
         self.form.loops[id(header)] = node
+        header.loops = control_of(node).loops
         self._kept.append(node)
         for own, other in zip(head.parameters, turn.parameters, strict=True):
             shown = own.debug_name or f"ф{own.name}"
@@ -608,7 +624,9 @@ class _Maker:
             bundles = [bundle for how, bundle in ends if how == "break"]
             leave = self._leaving(node, bundles, rest, output, end, label, steps[1:])
         back = _End(header=header, order=order, leave=leave, hands_out=bool(steps))
-        again = self.function("body", LABELS["body"] + label, turn.trail, turn.output, end=back, steps=steps[:1])
+        again = self.function(
+            "body", LABELS["body"] + label, turn.trail, turn.output, end=back, steps=steps[:1], of=node
+        )
         again.scope = node.scope if steps else again.scope
         self._loops -= 0 if steps else 1
         if leave is not None and leave.end is not None:
@@ -619,7 +637,7 @@ class _Maker:
             after.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, after)
         else:
             after = self.function(
-                "after", LABELS["after"] + label, rest, output, end=end, closure=closure, steps=steps[1:]
+                "after", LABELS["after"] + label, rest, output, end=end, closure=closure, steps=steps[1:], of=node
             )
         after.scope = node.scope if steps else after.scope
         sides: list[Value] = [as_constant(again), as_constant(after)]

@@ -1,6 +1,6 @@
 """Gradients as graph nodes: scopes, sums and what the compiler folds at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -39,6 +39,8 @@ class NodeBuilder(NodeMaker):
         Whether the compiler analyses its functions once more behind gradients, which folds what `late_zeros` left.
     parameters : mapping, optional
         For the id of an argument of the differentiated function the scope of the formal parameter.
+    tuples : container of int, optional
+        Ids of the branches whose gradients are tuples: more than one of their outputs is taken.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class NodeBuilder(NodeMaker):
         sums: str = "",
         parameters: Mapping[int, str] = MappingProxyType({}),
         is_analysed_again: bool = False,
+        tuples: Container[int] = (),
     ) -> None:
         super().__init__(find, self._placed)
         self._into = place
@@ -59,6 +62,7 @@ class NodeBuilder(NodeMaker):
         self._graphs = graphs
         self._sums = sums
         self._parameters = parameters
+        self._tuples = tuples
         self._late: list[Constant] = []
         self._folded_late: list[Constant] = []
         self._is_analysed_again = is_analysed_again
@@ -111,15 +115,15 @@ class NodeBuilder(NodeMaker):
     def _scope_of_sum(self, value: Value) -> str:
         """The scope of a sum of gradients.
 
-        A formal parameter of a branch or loop has none of its own. Of a branch with several outputs each user takes
-        its part itself, so that tuples are summed, by a function that knows no scope. [observed 2.10]
+        A formal parameter of a branch or loop has none of its own. Where several outputs of a branch are taken, tuples
+        are summed, by a function that knows no scope. [observed 2.10: nine small networks]
         """
         if id(value) in self._formal:
             return "Gradients/Default"
         if isinstance(value, Node) and value.op_type == "TupleGetItem":
             source = value.operands[0]
             if isinstance(source, Node) and source.op_type == "If" and _own_results(source) > 1:
-                return "Default"
+                return "Default" if id(source) in self._tuples else "Gradients/Default"
         scope = value.scope if isinstance(value, Node) else self._scopes.get(id(value), "Default")
         return f"Gradients/{self._parameters.get(id(value), scope)}"
 
@@ -172,10 +176,10 @@ class NodeBuilder(NodeMaker):
                 pending.extend(other.blocks)
         raise AssertionError(f"no graph holds {behind.op_type}")
 
-    def late_zeros(self, abstract: Abstract) -> Any:
-        """Zeros that the compiler comes to know too late to fold what is computed from them."""
+    def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
+        """Zeros that the compiler comes to know too late to fold what is computed from them, or to sum without them."""
         zeros = self.zeros(abstract)
-        self._late.append(zeros)
+        (self._folded_late if summed else self._late).append(zeros)
         return zeros
 
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:

@@ -4,8 +4,8 @@ The vendor makes one backward graph for all primitives that are equal, attribute
 that comes first in the differentiated graph's table of primitives. [spec vendor 3.4, 3.5] When a function is inlined,
 its table is appended to that of its caller. The optimizer inlines breadth-first from the result and queues whatever a
 change touches again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc] The same
-walk drops products with ones, so that their primitives are not in the table. [observed 2.10] The table of a function
-with control flow is filled anew, see `_lifted`.
+walk drops products with ones, so that their primitives are not in the table. [observed 2.10] The sides of a branch and
+the parts of a loop are functions with tables of their own, which come after that of the function around them.
 """
 
 from collections import Counter, deque
@@ -16,7 +16,7 @@ from typing import Any, Union
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.effects import STRUCTURAL
 from dumpsim.graph.gradient_control import everything
-from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of, uses
+from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.simplify import product_with_ones
 from dumpsim.ops.opdef import OpDef
@@ -45,44 +45,20 @@ def shared_scopes(
     first: dict[Any, str] = {}
     nodes = list(nodes)
     keys = {id(node): _primitive(node, find) for node in nodes}
-    if any(node.blocks for node in nodes):
-        joined = _lifted(outputs)
-    else:
-        joined = _Inliner(find).run(call, outputs)
+    joined = _Inliner(find).run(call, outputs)
+    inner = {id(own) for node in nodes for block in node.blocks for own in everything(block.trail)}
+    joined = sorted(joined, key=lambda node: id(node) in inner)
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
     behind = {id(node) for node in nodes[loop:]}  # what follows a loop is a function, too
     for node in sorted([*joined, *nodes], key=lambda node: id(node) in behind):
         if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # gone before the gradient is taken
-            first.setdefault(keys.get(id(node)) or _primitive(node, find), node.scope)
-    return {id(node): first.get(keys[id(node)], node.scope) for node in nodes}
+            first.setdefault(keys.get(id(node)) or _primitive(node, find), _constant_scope(node))
+    return {id(node): first.get(keys[id(node)], _constant_scope(node)) for node in nodes}
 
 
-def _lifted(outputs: Sequence[Value]) -> list[Node]:
-    """The operators of a function with control flow in the order of the tables, its branches and loops behind it.
-
-    The vendor clones such a function to make parameters of the values that its branches take. The clone's table is
-    filled anew: from the result, the last operand of a node first. The constants of the branches come last, since a
-    pass that follows puts the values into their calls. [source ad/grad.cc LiftFvMulti; manager.cc AcquireNodes;
-    observed 2.10]
-    """
-    order: list[Node] = []
-    inner: list[Node] = []
-    seen: set[int] = set()
-    pending = [value for value in outputs if isinstance(value, Node)]
-    while pending:
-        node = pending.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            order.append(node)
-            pending.extend(value for value in uses(node) if isinstance(value, Node))
-            if node.blocks:
-                inner.append(node)
-    own = {id(node) for branch in inner for block in branch.blocks for node in everything(block.trail)}
-    found = [node for node in order if id(node) not in own]
-    for branch in inner:
-        for block in branch.blocks if id(branch) not in own else ():
-            found += [node for node in _lifted([block.output] if block.output is not None else []) if id(node) in own]
-    return found
+def _constant_scope(node: Node) -> str:
+    """The scope of the constant that holds the primitive of a node."""
+    return (node.text.constant_scope if node.text is not None else None) or node.scope
 
 
 def compiled_scopes(nodes: Sequence[Node], scope: str, find: Callable[[str], OpDef]) -> dict[int, str]:

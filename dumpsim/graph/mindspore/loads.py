@@ -29,6 +29,20 @@ def merge_loads(graph: Body) -> None:
         if isinstance(token, Node) and len(users.of(token)) != _LONELY and not _follows_call(token):
             users.move(load, 1, _FIRST)
     settle(graph)
+    _untie(graph)
+
+
+def _untie(graph: Body) -> None:
+    """Let a result not wait for a token that others take, too. [source EliminateAutoMonadNode]"""
+    tie = graph.output
+    if not isinstance(tie, Node) or tie.op_type != "Depend":
+        return
+    token = tie.operands[1]
+    if not isinstance(token, Node) or token.op_type != "UpdateState":
+        return
+    if any(operand is token for node in graph.trail if node is not tie for operand in node.operands):
+        graph.output = tie.operands[0]
+        graph.trail = [node for node in graph.trail if node is not tie]
 
 
 @dataclass(slots=True)

@@ -51,6 +51,7 @@ class _Weaver:
         self.token: Value = Constant(value="U", abstract=_U)  # stands for the formal parameter, too
         self.loads: dict[int, Node] = {}  # live load of each weight
         self.before: dict[int, Node] = {}  # its last load, also before calls
+        self.dead: dict[int, Node] = {}  # loads for nobody since the last effect, by id of the weight
         self.taken: set[int] = set()  # weights that effects take as they are
         self.reads = _Reads()
         self.new: list[Node] = []
@@ -61,7 +62,7 @@ class _Weaver:
 
     def weave(self) -> None:
         function = self.function
-        nodes = [node for node in function.trail if node.op_type != DEAD]
+        nodes = function.trail
         effects = [node for node in nodes if id(node) in self.calls or self._is_ordered(node)]
         if self._is_plain_call(effects):
             effects[0].operands.append(self.token)
@@ -72,7 +73,9 @@ class _Weaver:
             self.is_inner = at < first
             if at == first:
                 self.zeros = function.differentiates_weights
-            if id(node) in self.calls:
+            if node.op_type == DEAD:
+                self._read_for_nobody(node)
+            elif id(node) in self.calls:
                 self._read(node)
                 self._collect()
                 self.loads.clear()
@@ -114,7 +117,8 @@ class _Weaver:
         if len(effects) != 1 or self.function.output is not effects[0] or not self.effects.is_tail(effects[0]):
             return False
         others = [node for node in self.function.trail if node is not effects[0]]
-        if any(node.op_type == DEAD for node in others):  # the result waits for variables that nobody reads
+        # the result waits for variables that nobody reads
+        if any(node.op_type == DEAD and node.attrs["waits"] for node in others):
             return False
         return not any(map(self.effects.depends, [*others, *effects[0].operands]))
 
@@ -130,10 +134,28 @@ class _Weaver:
                 if is_gradient(user) and not known and id(operand) in self.taken:
                     continue  # the gradient of what took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
+                load = self.dead.get(id(operand), load)
                 if all(load is not other for other in read) and not (is_gradient(user) and known):
                     read.append(load)
-        if not read:
-            return
+        if read:
+            self._note(read, user)
+
+    def _read_for_nobody(self, user: Node) -> None:
+        """Note the Loads of a node that nothing needs; later Loads of the same weights do not join the bundle then.
+
+        A bundle keeps the first Load of each weight, and then loses those that nothing else takes.
+        [source updatestate_eliminate.cc: EliminateUpdateStateForLoads; observed 2.10]
+        """
+        read = []
+        for weight in user.attrs["weights"]:
+            load = self.loads.get(id(weight)) or self.dead.get(id(weight))
+            if load is None:
+                load = self.dead[id(weight)] = Node(op_type="Load", operands=[weight], abstract=weight.abstract)
+            read.append(load)
+        if read:
+            self._note(read, user)
+
+    def _note(self, read: list[Node], user: Node) -> None:
         into = self.reads.inner if self.is_inner else self.reads.outer
         is_cell = user.op_type in _ONE_READER and "-LayerNorm" in user.scope.rpartition("/")[2]
         into += [[load] for load in read] if is_cell else [read]
@@ -180,6 +202,10 @@ class _Weaver:
         items = joined(reads.inner or reads.outer)
         if reads.inner and (zeros or reads.outer):  # the outer function's own Loads join the inner ones a round later
             items = _once([*reversed(items), *reversed(joined(reads.outer))])
+        items = [item for item in items if all(item is not load for load in self.dead.values())]
+        self.dead.clear()
+        if not items:
+            return
         scope = "Default" if zeros and not reads.outer else reads.last().scope
         if len(items) == 1:
             self._advance(items[0], scope)
@@ -311,9 +337,10 @@ class _Effects:
         self.calls: set[int] = set()
         self._find = find
         self._joined = form.joined
+        self._formals = form.formals
         self._gradients = {id(f) for _, functions in form.gradients.values() for f in functions}  # made later
         self._busy: set[int] = set()  # ids of functions
-        self._known: dict[int, bool] = {}
+        self._known: dict[frozenset[object], dict[int, bool]] = {}
         while True:
             before = len(self.calls)
             self._known.clear()
@@ -348,21 +375,33 @@ class _Effects:
         """Whether a node is a call with effects that may stand at the end of a function."""
         return id(node) in self.calls and id(node) not in self._joined
 
-    def depends(self, value: Value) -> bool:
-        """Whether a value, or one that it is computed from, is an effect or reads a weight."""
-        if not isinstance(value, Node) or id(value) in self._known:
-            return self._known.get(id(value), False)
-        for node in topological([value], lambda node: [v for v in node.operands if id(v) not in self._known]):
-            effect = self._is_effect(node) or any(self._known.get(id(v), False) for v in node.operands)
-            self._known[id(node)] = effect and id(node) not in self._joined
-        return self._known[id(value)]
+    def depends(self, value: Value, loops: frozenset[object] = frozenset()) -> bool:
+        """Whether a value, or one that it is computed from, is an effect or reads a weight.
+
+        What are formal parameters of functions of some `loops` does not count.
+        """
+        known = self._known.setdefault(loops, {})
+        if not isinstance(value, Node) or id(value) in known:
+            return known.get(id(value), False)
+        for node in topological([value], lambda node: [v for v in self._own(node, loops) if id(v) not in known]):
+            effect = self._is_effect(node) or any(known.get(id(v), False) for v in self._own(node, loops))
+            known[id(node)] = effect and id(node) not in self._joined
+        return known[id(value)]
+
+    def _own(self, node: Node, loops: frozenset[object]) -> list[Value]:
+        """The operands of a node that are, to the vendor's parser, no formal parameters of some `loops`."""
+        formals = self._formals.get(id(node), {}) if loops else {}
+        return [value for at, value in enumerate(node.operands) if formals.get(at) not in loops]
 
     def _is_busy(self, function: FuncGraph) -> bool:
         if function.forward is not None:
             return False
         if any(map(self._is_effect, function.trail)):
             return True
-        return id(function) not in self._gradients and any(map(self.depends, [*function.trail, function.output]))
+        given = () if function.gives_formal else (function.output,)
+        return id(function) not in self._gradients and any(
+            self.depends(value, function.loops) for value in [*function.trail, *given]
+        )
 
     def _is_effect(self, node: Node) -> bool:
         if node.op_type == "Call":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dumpsim.core.abstract import Abstract, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.effects import DEAD, has_effect
+from dumpsim.graph.effects import DEAD, behind_depend, has_effect, own_operands
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 from dumpsim.ops.opdef import OpDef
@@ -45,7 +45,7 @@ class _Effects:
     def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
         self._find = find
         self.counts_reads = not any(node.scope.startswith("Gradients/") for node in everything(graph.trail))
-        self._known: dict[int, bool] = {}
+        self._known: dict[frozenset[object], dict[int, bool]] = {}
         self._read = {id(value) for node in everything(graph.trail) for value in uses(node)}
         self._read |= {id(value) for node in topological([graph.output]) for value in node.operands} | {
             id(graph.output)
@@ -64,29 +64,39 @@ class _Effects:
     def is_busy(self, node: Node) -> bool:
         """Whether a branch, or a call of a function, is a call with effects."""
         counts = self.counts_reads or (node.control is not None and node.control.is_differentiated)
-        return self.writes(node) or (counts and any(map(self._is_block_busy, node.blocks)))
+        loops = node.control.loops if node.control is not None else frozenset()
+        return self.writes(node) or (counts and any(self._is_block_busy(block, loops) for block in node.blocks))
 
-    def depends(self, value: Value) -> bool:
-        """Whether a value, or one that it is computed from, is an effect or reads a weight."""
+    def depends(self, value: Value, loops: frozenset[object] = frozenset()) -> bool:
+        """Whether a value, or one that it is computed from, is an effect or reads a weight.
+
+        What are formal parameters of functions of some `loops` does not count.
+        """
         if not isinstance(value, Node) or not self.counts_reads:
             return False
-        for node in topological([value], lambda node: [v for v in _sources(node) if id(v) not in self._known]):
-            if id(node) not in self._known:
-                effect = self._is_effect(node) or any(self._known.get(id(v), False) for v in _sources(node))
-                self._known[id(node)] = effect and not _gives_formals(node)
-        return self._known[id(value)]
+        known = self._known.setdefault(loops, {})
+        for node in topological([value], lambda node: [v for v in _sources(node, loops) if id(v) not in known]):
+            if id(node) not in known:
+                effect = self._is_effect(node) or any(known.get(id(v), False) for v in _sources(node, loops))
+                known[id(node)] = effect and not _gives_formals(node)
+        return known[id(value)]
 
     def _is_effect(self, node: Node) -> bool:
         reads = any(isinstance(value, Parameter) and value.is_weight for value in node.operands)
         return reads or (self.is_busy(node) if node.blocks else self.writes(node))
 
-    def _is_block_busy(self, block: Graph) -> bool:
-        loops = [inner for node in block.trail if node.op_type == "While" for inner in node.blocks]
+    def _is_block_busy(self, block: Graph, loops: frozenset[object]) -> bool:
+        inner_loops = [inner for node in block.trail if node.op_type == "While" for inner in node.blocks]
         values = [node for node in _own(block) if node.op_type != "While"]
-        return any(map(self._counts, values)) or any(map(self._is_block_busy, loops))
+        if any(self._is_effect(node) or self.depends(node, loops) for node in values):
+            return True
+        return any(self._is_block_busy(inner, loops) for inner in inner_loops)
 
-    def _counts(self, node: Node) -> bool:
-        return self._is_effect(node) or self.depends(node)
+
+def _weights(node: Node) -> tuple[Value, ...]:
+    """The operands of a node that are weights."""
+    weights = [(value, behind_depend(value)) for value in node.operands]
+    return tuple(value for value, weight in weights if isinstance(weight, Parameter) and weight.is_weight)
 
 
 def _gives_formals(node: Node) -> bool:
@@ -111,8 +121,8 @@ def _given_on(nodes: Sequence[Node], parts: Sequence[Node], after: frozenset[int
             yield from _given_on(block.trail, parts, inner)
 
 
-def _sources(node: Node) -> Sequence[Value]:
-    return () if _gives_formals(node) else node.operands
+def _sources(node: Node, loops: frozenset[object]) -> Sequence[Value]:
+    return () if _gives_formals(node) else own_operands(node, loops)
 
 
 def _own(block: Graph) -> list[Node]:
@@ -243,9 +253,12 @@ class _Dropper:
         reads = self._effects.depends(node)
         named = node.op_type != "TupleGetItem" and node.text is not None
         is_assigned = named and bool(node.text.variable or node.text.call_variable)  # type: ignore[union-attr]
-        if not reads and not (is_assigned and self._effects.is_isolated(node)):
+        waits = reads or (is_assigned and self._effects.is_isolated(node))
+        weights = () if node.scope.startswith("Gradients/") else _weights(node)
+        if not waits and not weights:
             return []
-        return [Node(op_type=DEAD, operands=[], abstract=TupleType(items=()), attrs={"reads": reads})]
+        attrs = {"reads": reads, "waits": waits, "weights": weights}
+        return [Node(op_type=DEAD, operands=[], abstract=TupleType(items=()), attrs=attrs)]
 
     def _keep(self, node: Node, places: list[int]) -> None:
         """Leave a loop the outputs at some places; let the others of a branch be zeros."""

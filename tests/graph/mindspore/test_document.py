@@ -5,12 +5,16 @@ from itertools import count
 import numpy as np
 import pytest
 
+from dumpsim.core.abstract import FunctionType, TensorType
+from dumpsim.core.dtype import dtype
 from dumpsim.core.irdoc import ConstRef, NodeRef, ParamRef
-from dumpsim.graph.graph import Graph, text_of
+from dumpsim.graph.graph import Graph, Node, Parameter, text_of
 from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.table import find
 from tests.graph.compiled import root_of
+
+FLOAT = dtype("float32")
 
 
 @pytest.fixture
@@ -114,3 +118,14 @@ def test_an_outline_shows_blocks_and_takes_no_number(net):
         ["If"], ["Tanh"], ["Neg"]
     ]  # fmt: skip
     assert outline(Graph(), find) == []
+
+
+def test_an_outline_shows_functions_among_the_parameters(net):
+    # what a differentiated branch gives besides its output
+    given = Parameter(name="given", abstract=FunctionType())
+    call = Node(op_type="Call", operands=[given, net.input("x", (2,))], abstract=TensorType(dtype=FLOAT, shape=(2,)))
+    (doc,) = outline(Graph(name="net", output=call), find)
+    assert [(param.name, param.device.dtype, param.device.shape) for param in doc.params] == [
+        ("given", "Unknown", ()),
+        ("x", "Float32", (2,)),
+    ]

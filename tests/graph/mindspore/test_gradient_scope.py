@@ -1,6 +1,7 @@
 """Which scope the gradient of a node belongs to."""
 
 import numpy as np
+import pytest
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
@@ -306,16 +307,32 @@ def test_primitives_of_a_function_come_before_those_of_its_branches():
     assert lifted(build) == dict.fromkeys(("before", "then", "else"), "before")
 
 
-def test_a_table_that_is_filled_anew_begins_with_the_last_operand():
+@pytest.mark.parametrize("with_branch", [False, True])
+def test_a_branch_does_not_change_the_order_around_it(with_branch):
+    # the dense layers of (m(a(x)) * choice).sum() share the scope of m, with a branch before m or without one
     x, flag = Parameter(name="x", abstract=VECTOR), Parameter(name="flag", abstract=FLAG)
 
     def build(maker, nodes):
-        one, other = tanh(maker, x, "one"), tanh(maker, x, "other")
-        branch = chosen(flag, (lambda m: m.emit("Exp", x), lambda m: m.emit("Neg", x)), "branch")
-        nodes.append(branch)
-        return maker.emit("Mul", maker.emit("Add", one, other), maker.emit("TupleGetItem", branch, 0))
+        first = tanh(maker, x, "first")
+        choice = x
+        if with_branch:
+            nodes.append(chosen(flag, (lambda m: m.emit("Exp", first), lambda m: m.emit("Neg", first)), "branch"))
+            choice = maker.emit("TupleGetItem", nodes[-1], 0)
+        return maker.emit("Mul", tanh(maker, first, "last"), choice)
 
-    assert lifted(build) == {"one": "other", "other": "other"}
+    assert lifted(build) == {"first": "last", "last": "last"}
+
+
+def test_an_inner_primitive_of_the_library_has_the_scope_of_the_root():
+    x = Parameter(name="x", abstract=VECTOR)
+
+    def build(calls, emit):
+        flipped = emit("ReverseV2", x, (0,), scope="Default/net")
+        text_of(flipped).constant_scope = "Default"
+        return emit("Tanh", flipped, scope="Default/net")
+
+    nodes, scopes = captured(build)
+    assert [scopes[id(node)] for node in nodes] == ["Default", "Default/net"]
 
 
 def test_a_branch_that_is_chosen_first_comes_first():

@@ -49,6 +49,17 @@ def merged(net, weights, reads, *, writes="a"):
     return lines_of(net.graph)
 
 
+@pytest.mark.parametrize(("is_read", "waits"), [(False, True), (True, False)])
+def test_a_result_does_not_wait_for_a_token_that_a_load_takes(net, weights, is_read, waits):
+    x = net.input("x", (2,))
+    token = waiting(net, Constant(value="U", abstract=U), [load(net, weights["a"], Constant(value="U", abstract=U))])
+    token = waiting(net, token, [made(net, "Assign", weights["c"], x, token, abstract=x.abstract)])
+    total = net.op("Add", x, load(net, weights["b"], token)) if is_read else net.op("Neg", x)
+    net.graph.output = made(net, "Depend", total, token, abstract=total.abstract)
+    merge_loads(net.graph)
+    assert (net.graph.output.op_type == "Depend") is waits
+
+
 def test_a_token_that_only_the_second_load_delayed_is_the_one_before(net, weights):
     assert merged(net, weights, "b") == [
         "0 Load(b, U)",

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from dumpsim.core.abstract import TupleType
+from dumpsim.graph.effects import DEAD
+from dumpsim.graph.graph import Node
 from dumpsim.graph.mindspore.monads import joined
 from tests.graph.compiled import root_of
 
@@ -92,6 +95,30 @@ def test_loads_that_nothing_delays_take_the_first_token(net, weights):
     found = compiled(net, total)
     assert "Load(b, U)" in " ".join(found)
     assert any("Load(c, %" in line for line in found)
+
+
+@pytest.mark.parametrize(("again", "order"), [("", "b c"), ("a", "b c"), ("b", "c"), ("bc", "")])
+def test_loads_that_repeat_what_was_loaded_for_nobody_do_not_join_the_bundle(net, weights, again, order):
+    """The bundle has the first load of each weight, and loses what nobody else takes. [observed 2.10: six nets]"""
+    x = net.input("x", (2,))
+    for name, weight in zip("abc", weights, strict=True):
+        if name in again:
+            dead = (weight,)
+            net.graph.trail.append(
+                Node(
+                    op_type=DEAD,
+                    operands=[],
+                    abstract=TupleType(items=()),
+                    attrs={"reads": True, "waits": True, "weights": dead},
+                )
+            )
+    net.graph.output = net.op("Add", net.op("Mul", x, weights[1]), weights[2])
+    found = lines_of(root_of(net.graph, woven_only=True))
+    names = {line.split()[0]: line[line.index("(") + 1] for line in found if " Load(" in line}
+    (state,) = [line for line in found if "UpdateState" in line] or [""]
+    bundle = next((line for line in found if "MakeTuple" in line), state.replace("U,", ""))
+    taken = [one.strip() for one in bundle[bundle.find("(") + 1 : -1].replace("%", "").split(",")]
+    assert [names[one] for one in taken if one] == order.split()
 
 
 def test_loads_on_both_sides_of_another_weights_write_are_one(net, weights):

@@ -173,7 +173,7 @@ def _merge(
         slots.append((len(result), a, len(tensors_a)))
         result.append(None)
     for graph, found in zip((then, other), outputs, strict=True):
-        graph.output = bundle(found)
+        graph.output = tracer.with_formals(bundle(found))
         if control is None or not control.goes_on:
             continued_block(graph)
     control = control or Control()

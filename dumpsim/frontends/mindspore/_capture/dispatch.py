@@ -31,6 +31,7 @@ def call(
     instance_name: str | None = None,
     printed: Mapping[str, Any] | None = None,
     primitive: str = "",
+    is_inner: bool = False,
 ) -> Any:
     """Run or record one operator.
 
@@ -48,6 +49,8 @@ def call(
         Primitive attributes of the IR text where they differ from `attrs`.
     primitive : str, optional
         Type of the primitive object, where it is not that of its kernel.
+    is_inner : bool
+        The primitive is one of the library's inner ones, whose constant lies in the root's scope.
 
     Returns
     -------
@@ -71,7 +74,12 @@ def call(
     merged = {**definition.attrs, **(attrs or {})}
     tracer = capturing()
     if tracer is not None:
-        names = NodeText(attrs=dict(printed or {}), instance_name=instance_name, primitive=primitive)
+        names = NodeText(
+            attrs=dict(printed or {}),
+            instance_name=instance_name,
+            primitive=primitive,
+            constant_scope="Default" if is_inner else None,
+        )
         return tracer.emit(definition, operands, merged, names)
     return _run(definition, operands, merged)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dumpsim.core.irdoc import SourceLine
+from dumpsim.graph.graph import Node
 from dumpsim.graph.mindspore.calls import Call
 
 __all__ = ["Frame", "Mentions", "Position", "Source"]
@@ -68,6 +69,8 @@ class Frame:
     function: Any = None
     name: str = ""
     mentions: list[Mentions] = field(default_factory=list)  # what is still to be looked up
+    loops: object = field(default_factory=object)  # stands for the unrolled loops of the function
+    formals: dict[Node, object] = field(default_factory=dict)  # what functions of which loops take as parameters now
     made: set[int] = field(default_factory=set)  # ids of the nodes that this frame's own statements made
 
     def lines(self) -> tuple[SourceLine, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT, JumpError
@@ -100,7 +101,7 @@ def ending(
             starts.append(len(graph.trail))
             if not end:
                 rest()
-            graph.output = bundle([tracer.value_of(tensor) for tensor in state.tensors()])
+            graph.output = tracer.with_formals(bundle([tracer.value_of(tensor) for tensor in state.tensors()]))
         graphs.append(graph)
         state.put(outer)
         put(before)
@@ -118,10 +119,17 @@ def ending(
     state.fill(list(tracer.unpack(node, node.abstract)))
 
 
-def turn(is_last: bool) -> None:
-    """A turn of a loop over values that are known begins, or what follows the loop (`is_last`)."""
+def turn(carried: tuple[Any, ...], is_last: bool) -> None:
+    """A turn of a loop over values that are known begins, or what follows the loop (`is_last`).
+
+    The vendor's function for it takes the variables that go from turn to turn (`carried`) as formal parameters.
+    [source function_block.cc]
+    """
     tracer = capturing()
     if tracer is not None:
+        symbols = [tensor._symbol for tensor in values.tensors_in(carried)]
+        frame = tracer.frame
+        frame.formals.update((symbol, frame.loops) for symbol in symbols if isinstance(symbol, Node))
         tracer.calls.turn(is_last=is_last)
         tracer.frame.blocks += 1  # what follows is inside of the vendor's loop functions to the end of the function
 

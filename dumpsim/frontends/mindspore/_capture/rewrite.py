@@ -427,14 +427,15 @@ class _Rewriter(ast.NodeTransformer):
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
         carried = ast.Tuple(elts=[_read(name) for name in sorted(getattr(node, "live", ()))], ctx=ast.Load())
         node.iter = self._control("iterated", self._position(node), self.visit(node.iter), carried, at=node.iter)
-        node.body = [self._turn(node, is_last=False), *self._statements(node.body)]
+        node.body = [self._turn(node, carried, is_last=False), *self._statements(node.body)]
         self._jumping = jumping
         node.orelse = self._statements(node.orelse)
-        return [node, self._turn(node, is_last=True)]
+        return [node, self._turn(node, carried, is_last=True)]
 
-    def _turn(self, loop: ast.For, *, is_last: bool) -> ast.stmt:
+    def _turn(self, loop: ast.For, carried: ast.expr, *, is_last: bool) -> ast.stmt:
         """Another turn of a loop begins, or its end."""
-        return _at(ast.Expr(value=self._control("turn", ast.Constant(value=is_last), at=loop)), loop)
+        call = self._control("turn", copy.deepcopy(carried), ast.Constant(value=is_last), at=loop)
+        return _at(ast.Expr(value=call), loop)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         if getattr(node, "places", False):  # ``x[i] = v``, as _subscripted left it

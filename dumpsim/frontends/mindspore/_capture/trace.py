@@ -15,7 +15,7 @@ from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._capture.sharing import Shared
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.graph.block import opened
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
 from dumpsim.graph.mindspore.calls import Call, CallStack
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.nodetext import NodeText
@@ -71,6 +71,7 @@ class Tracer:
             own_scope=own_scope,
             cell=cell or caller.cell,
             name=name,
+            formals=dict(caller.formals),
         )
         self.frames.append(frame)
         depth = self.calls.enter(name)
@@ -230,9 +231,20 @@ class Tracer:
         text.call_scope = frame.call_scope
         text.block_scope = frame.call_scope if not frame.blocks else frame.scope
         node.dump_mark = text.attrs.get("dump") or mark_of(frame.cell)
+        self.with_formals(node)
         frame.made.add(id(node))
         self.calls.record(node)
         self._open[-1].trail.append(node)
+        return node
+
+    def with_formals(self, node: Node) -> Node:
+        """A node of the present frame that knows which of its operands are formal parameters to the vendor's parser."""
+        formals = self.frame.formals
+        found = {value: formals[value] for value in node.operands if isinstance(value, Node) and value in formals}
+        if found:
+            text_of(node).formals = found
+        if node.blocks and formals:
+            control_of(node).loops = frozenset(formals.values())
         return node
 
     def depend(self, value: Any, expression: Any) -> Any:

@@ -6,10 +6,20 @@ from typing import Any
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["single"]
+__all__ = ["inner_single", "single"]
 
 
 def single(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any] | None = None) -> Tensor:
     """`dispatch.call` of an operator that returns one Tensor."""
     output: Tensor = call(op_type, operands, attrs)
+    return output
+
+
+def inner_single(op_type: str, operands: Sequence[Any]) -> Tensor:
+    """`single` for a function that calls one of the library's inner primitives (``reverse_v2_impl``).
+
+    Such a primitive is no attribute of anything the compiler parses, so its constant lies in no scope but the root's.
+    [observed 2.10; wheel ops/auto_generate/pyboost_inner_prim.py]
+    """
+    output: Tensor = call(op_type, operands, is_inner=True)
     return output

@@ -7,7 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, sub
 from dumpsim.frontends.mindspore.ops.function.further import interpolate
 
@@ -56,12 +56,12 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 def flipud(input: Tensor) -> Tensor:
     """The rows in reverse."""
-    return single("ReverseV2", [input, (0,)])
+    return inner_single("ReverseV2", [input, (0,)])
 
 
 def fliplr(input: Tensor) -> Tensor:
     """The columns in reverse."""
-    return single("ReverseV2", [input, (1,)])
+    return inner_single("ReverseV2", [input, (1,)])
 
 
 def _at_least(tensors: Sequence[Tensor], rank: int) -> list[Tensor]:
@@ -76,7 +76,7 @@ def vstack(inputs: Sequence[Tensor]) -> Tensor:
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side; vectors end to end."""
     raised = _at_least(tensors, 1)
-    return single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
+    return inner_single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
 
 
 def trace(input: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, div
 from dumpsim.frontends.mindspore.ops.function.create import ones, zeros
 
@@ -139,7 +139,7 @@ def rot90(input: Tensor, k: int, dims: Sequence[int]) -> Tensor:
 
 
 def _reversed(x: Tensor, axis: int) -> Tensor:
-    return single("ReverseV2", [x, (axis,)])
+    return inner_single("ReverseV2", [x, (axis,)])
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -88,12 +88,12 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """0 between ``-lambd`` and `lambd`, the operand elsewhere."""
-    return single("HShrink", [input, float(lambd)])
+    return inner_single("HShrink", [input, float(lambd)])
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The operand moved towards 0 by `lambd`, and 0 between."""
-    return single("SoftShrink", [input, float(lambd)])
+    return inner_single("SoftShrink", [input, float(lambd)])
 
 
 def logsigmoid(x: Tensor) -> Tensor:
@@ -123,12 +123,12 @@ def nan_to_num(
     input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """The operand with numbers in place of NaN and of the infinities."""
-    return single("NanToNum", [input, nan, posinf, neginf])
+    return inner_single("NanToNum", [input, nan, posinf, neginf])
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """The elements moved along `dims`; what leaves at one end enters at the other."""
-    return single("Roll", [input, shifts, dims])
+    return inner_single("Roll", [input, shifts, dims])
 
 
 def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:

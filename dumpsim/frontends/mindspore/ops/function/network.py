@@ -8,7 +8,7 @@ from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValue
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
@@ -126,12 +126,12 @@ def softmax(input: Tensor, axis: int = -1, *, dtype: Any = None) -> Tensor:
     array([0.5, 0.5], dtype=float32)
     """
     operand = cast_to(input, dtype) if dtype is not None else input
-    return single("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
+    return inner_single("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
 
 
 def log_softmax(logits: Tensor, axis: int = -1) -> Tensor:
     """Logarithm of `softmax`."""
-    return single("LogSoftmax", [logits, axis])
+    return inner_single("LogSoftmax", [logits, axis])
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, pow, sub
 from dumpsim.frontends.mindspore.ops.function.shape import reshape
 
@@ -148,7 +148,7 @@ amax, amin = reduce_max, reduce_min
 
 def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements along axes are true."""
-    return single("ReduceAll", [input, _axes(axis), keep_dims])
+    return inner_single("ReduceAll", [input, _axes(axis), keep_dims])
 
 
 def reduce_any(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:

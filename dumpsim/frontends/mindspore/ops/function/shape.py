@@ -10,7 +10,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
 
 __all__ = [
@@ -140,7 +140,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 def squeeze(input: Tensor, axis: Any = None) -> Tensor:
     """Axes of extent 1 removed."""
-    return single("Squeeze", [input, () if axis is None else _ints(axis)])
+    return inner_single("Squeeze", [input, () if axis is None else _ints(axis)])
 
 
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
@@ -166,7 +166,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         raise ScriptValueError("For 'concat', the input must not be empty.")
     if len({member._dtype.name for member in members}) > 1:
         members = tuple(promote("Concat", *members))
-    return single("Concat", [members, axis])
+    return inner_single("Concat", [members, axis])
 
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -275,12 +275,12 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
     """Axes of extent 1 repeated to a shape."""
-    return single("BroadcastTo", [input, _ints(shape)])
+    return inner_single("BroadcastTo", [input, _ints(shape)])
 
 
 def flip(input: Tensor, dims: Any) -> Tensor:
     """Axes in reverse."""
-    return single("ReverseV2", [input, _ints(dims)])
+    return inner_single("ReverseV2", [input, _ints(dims)])
 
 
 def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor:
@@ -393,7 +393,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of every matrix."""
-    return single("Triu", [input, diagonal])
+    return inner_single("Triu", [input, diagonal])
 
 
 def diag(input: Tensor) -> Tensor:
