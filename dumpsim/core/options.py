@@ -35,6 +35,8 @@ class CompileOptions:
         ``DUMP_GRAPH_LEVEL``: of which stages.
     memory_reuse : bool
         Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
+    fusion : bool
+        Kernels of a graph that a front end made for GE are joined.
     backward_graphs : bool
         The gradient of what ran op by op (PYNATIVE) is a compiled graph; where not, it runs op by op, too.
     """
@@ -50,4 +52,5 @@ class CompileOptions:
     ge_graph: str = ""
     ge_level: str = "2"
     memory_reuse: bool = True
+    fusion: bool = False
     backward_graphs: bool = False

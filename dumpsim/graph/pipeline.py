@@ -124,6 +124,7 @@ _BUILT = (
     "text-Build",
 )
 _GE_GRAPH = ("expand-gradients", "drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
+_TORCHAIR = ("take-whole", "number-named", "order-as-given", "number-models", "text-PreRunBegin", "fuse-in-order")
 PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # MindSpore on CPU and GPU
@@ -139,7 +140,9 @@ PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # a graph for GE that MindSpore did not make: no IR text; tensors in the formats of the host, or in private ones
         "ge": (*_GE_GRAPH, *_FUSED, *_BUILT),
         # a graph that TorchAir converted: it has a name and an order
-        "torchair": ("take-whole", "number-named", "order-as-given", "number-models", "text-PreRunBegin", *_BUILT),
+        "torchair": (*_TORCHAIR, *_BUILT),
+        # the same on chips whose kernels take private formats
+        "torchair-private": (*_TORCHAIR, "lay-out", *_BUILT),
         "ge-private": (*_GE_GRAPH, *_FUSED, "lay-out", *_BUILT),
     }
 )

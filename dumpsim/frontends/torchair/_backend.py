@@ -13,7 +13,7 @@ from dumpsim.frontends.torchair._dispatch import attention_of, vendor_shapes, wh
 from dumpsim.frontends.torchair._dumping import initialise, load
 from dumpsim.frontends.torchair._fold import folds
 from dumpsim.frontends.torchair._fx import prepared
-from dumpsim.frontends.torchair._limits import check
+from dumpsim.frontends.torchair._limits import fuses
 from dumpsim.frontends.torchair._state import state
 from dumpsim.frontends.torchair._table import plain_type, rule
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
@@ -93,7 +93,7 @@ def _compile(
         return saved
     graph = prepared(module, noop=bool(_option(config, "experimental_config", "remove_noop_ops", True)))
     marks = attributes_of(graph)
-    check(config, own.session)
+    joined = fuses(config)
     initialise(config)
     converter = Converter(
         name,
@@ -108,7 +108,7 @@ def _compile(
     found = folds(converter.graph)
     load(config, name, [(node.type, node.attrs) for node in converter.graph.nodes], keeps=bool(found))
     folded = {} if config.dump_config.quant_dumpable.value == "1" else found
-    return Compiled(own, converter, converter.values, folded, gradient=gradient)
+    return Compiled(own, converter, converter.values, folded, fuses=joined, gradient=gradient)
 
 
 def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any] | None:

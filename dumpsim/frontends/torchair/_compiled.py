@@ -63,6 +63,8 @@ class Compiled:
         What torch knows of the captured graph's results.
     folded : mapping of str to str
         Operators that another one computes.
+    fuses : bool
+        Kernels are joined.
     gradient : bool
         The results are gradients, which torch takes with any strides: they are contiguous, as it wants those of
         weights, and need no further copy.
@@ -75,11 +77,13 @@ class Compiled:
         results: Sequence[Any],
         folded: Mapping[str, str],
         *,
+        fuses: bool = False,
         gradient: bool = False,
     ) -> None:
         self.graph: GeGraph = converter.graph
         self._own = own
         self._folded = folded
+        self._fuses = fuses
         self._gradient = gradient
         self._inputs = converter.inputs
         self._kept = converter.kept
@@ -180,9 +184,10 @@ class Compiled:
         session = self._own.session
         return replace(
             session.options(),
-            pipeline="torchair",
+            pipeline="torchair-private" if session.chip.private_formats("O0") else "torchair",
             engine=self._own.engine.name,
             memory_reuse=True,
+            fusion=self._fuses,
             ge_graph=session.ge_graphs.mode,
             ge_level=session.ge_graphs.level,
         )

@@ -1,4 +1,4 @@
-"""What a run or a configuration asks for and graphs of TorchAir do not have here: refused by name."""
+"""Which fusions a configuration asks for, and which of them graphs of TorchAir do not have here: refused by name."""
 
 import json
 from collections.abc import Iterator
@@ -7,49 +7,47 @@ from typing import Any
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.regular import read_text
-from dumpsim.device.chip import CHIPS
-from dumpsim.runtime.session import Session
 
-__all__ = ["check"]
+__all__ = ["fuses"]
 
 _LARGEST = 1 << 20  # bytes of a switch file
+_ALL = "UBFusion", "ALL"  # kernels are joined; which ones is in GE's compiled half, here in `graph.ge.fuse` (ours)
 
 
-def check(config: Any, session: Session) -> None:
-    """Refuse private formats and fusion.
+def fuses(config: Any) -> bool:
+    """Whether kernels are joined: the switch file turns all fusions of kernels on.
 
     Parameters
     ----------
     config : CompilerConfig
-    session : Session
 
     Raises
     ------
     UnsupportedError
-        For a chip whose kernels take private formats and float16 products only, where the run names it, and for a
-        switch file that turns a fusion on.
+        For a switch file that turns another fusion on, or one of all off.
     """
-    if session.settings.chip and session.chip.private_formats("O0"):
-        others = (one for one in CHIPS.values() if one.target == "Ascend" and not one.private_formats("O0"))
-        raise UnsupportedError(
-            f"private formats and float16 products of {session.chip.name} in graphs of TorchAir",
-            where="--chip",
-            allowed=tuple(one.name for one in others),
-        )
     path = config.fusion_config.fusion_switch_file.value
-    on = [] if path is None else list(_turned_on(json.loads(read_text(Path(path), _LARGEST))))
-    if on:
+    if path is None:
+        return False
+    switches = list(_switches(json.loads(read_text(Path(path), _LARGEST))))
+    joined = (_ALL, "on") in switches
+    if joined:
+        others = [name for name, value in switches if name != _ALL and (value == "on" or name[0] == _ALL[0])]
+    else:
+        others = [name for name, value in switches if value == "on"]
+    if others:
         raise UnsupportedError(
-            f"fusion of operators in graphs of TorchAir ({', '.join(on)})",
+            f"fusion of operators in graphs of TorchAir ({', '.join(name[1] for name in others)})",
             where=f"config.fusion_config.fusion_switch_file: {path}",
-            allowed=("off",),
+            allowed=(f"off, and {_ALL[1]} of {_ALL[0]} alone on",),
         )
+    return joined
 
 
-def _turned_on(switches: Any) -> Iterator[str]:
-    """Names of the fusions that a switch file turns on."""
+def _switches(switches: Any, group: str = "") -> "Iterator[tuple[tuple[str, str], Any]]":
+    """Groups and names of the fusions of a switch file, with what they are set to."""
     for name, value in switches.items() if isinstance(switches, dict) else ():
-        if value == "on":
-            yield name
+        if isinstance(value, dict):
+            yield from _switches(value, name)
         else:
-            yield from _turned_on(value)
+            yield (group, name), value

@@ -36,6 +36,17 @@ from dumpsim.runtime.engine import torchbound
 
 __all__ = ["array_of", "array_where", "lower", "tensor_of"]
 
+# formats of operators of the matrix unit, on chips whose kernels take private ones [decisions: chip; spec ge 5]
+_PRODUCT = {"in": {0: "FRACTAL_NZ", 1: "FRACTAL_NZ"}, "out": {0: "FRACTAL_NZ"}}
+_FORMATS: Mapping[str, Mapping[str, Mapping[int, str]]] = MappingProxyType(
+    {
+        "BatchMatMul": _PRODUCT,
+        "BatchMatMulV2": _PRODUCT,
+        "Conv2D": {"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}},
+        "MatMul": _PRODUCT,
+        "MatMulV2": _PRODUCT,
+    }
+)
 _SMALL = 256  # elements of a tensor that is computed while a graph is compiled
 
 
@@ -209,6 +220,7 @@ class _Lowering:
                 kernel=kernel,
                 view=view,
                 unseen=0 if view else len(hidden),
+                formats={} if view else _FORMATS.get(node.type, {}),
             ),
         )
         self.values[node.name] = made

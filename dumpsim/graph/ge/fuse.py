@@ -15,14 +15,15 @@ from dumpsim.graph.graph import Constant, Graph, Node, Value, definition_of, rea
 from dumpsim.graph.sequence import plain_order
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["PATTERNS", "Pattern", "fuse"]
+__all__ = ["PATTERNS", "Pattern", "fuse", "fuse_in_order"]
 
-_ACTIVATIONS = frozenset({"GeLU", "ReLU", "ReLU6", "Sigmoid", "Tanh"})
+# with the names of MindSpore and, where GE's own differ, of GE
+_ACTIVATIONS = frozenset({"GeLU", "Gelu", "ReLU", "ReLU6", "Relu", "Relu6", "Sigmoid", "Swish", "Tanh"})
 _ELEMENTWISE = frozenset(
     {
-        "Abs", "Add", "Div", "Exp", "GeLU", "GeLUGrad", "Log", "Maximum", "Minimum", "Mul", "Neg", "RealDiv", "ReLU",
-        "ReLU6", "ReLU6Grad", "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad", "Sqrt", "Square", "Sub", "Tanh",
-        "TanhGrad",
+        "Abs", "Add", "Div", "Exp", "GeLU", "GeLUGrad", "Gelu", "GeluGrad", "Log", "Maximum", "Minimum", "Mul", "Neg",
+        "RealDiv", "ReLU", "ReLU6", "ReLU6Grad", "Relu", "Relu6", "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad",
+        "Sqrt", "Square", "Sub", "Swish", "SwishGrad", "Tanh", "TanhGrad",
     }
 )  # fmt: skip
 _LONGEST = 8  # members of a chain of elementwise operators
@@ -57,7 +58,7 @@ PATTERNS = (
     ),
     Pattern(
         name="product",
-        heads=frozenset({"MatMul", "BatchMatMul"}),
+        heads=frozenset({"MatMul", "MatMulV2", "BatchMatMul", "BatchMatMulV2"}),
         tails=(frozenset({"BiasAdd"}), _ACTIVATIONS),
     ),
     Pattern(name="elementwise", heads=_ELEMENTWISE, tails=(_ELEMENTWISE,), repeats=True),
@@ -89,6 +90,26 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
     return kernels
 
 
+def fuse_in_order(graph: Graph, order: Sequence[Node], find: Callable[[str], OpDef]) -> tuple[Node, ...]:
+    """Join the kernels of a graph of GE that has an order; each chain runs where its last member did.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its nodes are changed.
+    order : sequence of Node
+    find : callable
+
+    Returns
+    -------
+    tuple of Node
+        The kernels that are left, in execution order.
+    """
+    fusion = _Fusion(graph, order, find)
+    fusion.join()
+    return tuple(fusion.ends.get(id(node), node) for node in order if id(node) not in fusion.inner)
+
+
 class _Fusion:
     def __init__(self, graph: Graph, order: Sequence[Node], find: Callable[[str], OpDef]) -> None:
         self.graph = graph
@@ -97,6 +118,8 @@ class _Fusion:
         self.users = users_of(graph)
         self.kernels = {id(node) for node in order}
         self.taken: set[int] = set()
+        self.inner: set[int] = set()  # members of chains but the last
+        self.ends: dict[int, Node] = {}  # what stands for the last member of a chain
 
     def join(self) -> None:
         """Put one node in the place of each chain."""
@@ -191,6 +214,11 @@ class _Fusion:
             definition=Composition(definitions=definitions, attrs=attrs, wiring=tuple(wiring)).definition(op_type),
             members=tuple(replace(node, operands=list(node.operands)) for node in chain),
         )
+        for operand in (*operands, *tokens):  # a later pattern may put another node in its place
+            users = self.users.get(id(operand), [])
+            self.users[id(operand)] = [fused if id(user) in members else user for user in users]
+        self.inner.update(id(node) for node in chain[:-1])
+        self.ends[id(chain[-1])] = fused
         self._replace(result, fused)
         for node in chain:  # tokens that waited for a member wait for the whole
             self._replace(node, fused)

@@ -277,7 +277,8 @@ class Composition:
         results: list[Any] = []
         for definition, attrs, sources in zip(self.definitions, self.attrs, self.wiring, strict=True):
             values = [_taken(results if source.member else operands, source) for source in sources]
-            results.append(definition.kernel(*values, **attrs))
+            made = definition.kernel(*values, **attrs)
+            results.append(made[0] if isinstance(made, list) and len(made) == 1 else made)
         last = results[-1]
         return last[0] if isinstance(last, tuple) else last
 

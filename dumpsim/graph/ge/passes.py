@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 from dumpsim.graph.compilation import Compilation, Pass
-from dumpsim.graph.ge.fuse import fuse
+from dumpsim.graph.ge.fuse import fuse, fuse_in_order
 from dumpsim.graph.ge.layout import lay_out
 from dumpsim.graph.ge.streams import schedule
 from dumpsim.graph.ge.text import STAGES, Stage, render, wanted_stages
@@ -29,6 +29,11 @@ def _text(stage: Stage) -> Callable[[Compilation], None]:
 def _fuse(state: Compilation) -> None:
     for draft in state.drafts:
         draft.order = fuse(draft.graph, state.find)
+
+
+def _fuse_in_order(state: Compilation) -> None:
+    for draft in state.drafts if state.options.fusion else ():
+        draft.order = fuse_in_order(draft.graph, draft.order, state.find)
 
 
 def _lay_out(state: Compilation) -> None:
@@ -64,6 +69,7 @@ def _schedule(engines: bool) -> Callable[[Compilation], None]:
 PASSES = (
     *(Pass(f"text-{stage.name}", _text(stage)) for stage in STAGES),
     Pass("fuse", _fuse),
+    Pass("fuse-in-order", _fuse_in_order),
     Pass("lay-out", _lay_out),
     Pass("drop-views", _drop_views),
     Pass("communication-streams", _schedule(engines=False)),

@@ -1,7 +1,6 @@
 """Compiled graphs on the emulated device give the bits that eager torch gives."""
 
 import copy
-import json
 
 import pytest
 
@@ -161,37 +160,6 @@ def test_strict_refuses_with_the_real_text():
         with torch.no_grad():
             torch.compile(lambda x: x + 1, backend=backend)(torch.ones(3))
         assert [graph.name for graph in state().graphs] == ["graph_2"]  # the refused one used a number up
-
-
-@pytest.mark.parametrize(("chip", "refused"), [("910A", True), ("310P", True), ("910B", False), ("910_93", False)])
-def test_a_chip_with_private_formats_is_refused_by_name(chip, refused):
-    torch._dynamo.reset()
-    with use(RankContext()), torch.no_grad():
-        Session.use(Session(RunSettings(chip=chip, quiet=True), environment={}))
-        compiled = torch.compile(lambda x: x @ x, backend=get_npu_backend())
-        if refused:
-            with pytest.raises(Exception, match=f"private formats and float16 products of {chip}"):
-                compiled(torch.ones(2, 2))
-        else:
-            assert torch.equal(compiled(torch.ones(2, 2)), torch.full((2, 2), 2.0))
-
-
-@pytest.mark.parametrize(("switch", "refused"), [("on", True), ("off", False)])
-def test_a_fusion_is_refused_by_name(switch, refused, tmp_path):
-    torch._dynamo.reset()
-    path = tmp_path / "fusion.cfg"
-    switches = {"GraphFusion": {"ConvBatchnormFusionPass": switch}, "UBFusion": {"ALL": "off"}}
-    path.write_text(json.dumps({"Switch": switches}))
-    with use(RankContext()), torch.no_grad():
-        Session.use(Session(RunSettings(quiet=True), environment={}))
-        config = CompilerConfig()
-        config.fusion_config.fusion_switch_file = str(path)
-        compiled = torch.compile(lambda x: x + 1, backend=get_npu_backend(compiler_config=config))
-        if refused:
-            with pytest.raises(Exception, match=r"graphs of TorchAir \(ConvBatchnormFusionPass\)"):
-                compiled(torch.ones(2))
-        else:
-            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
 def test_a_new_shape_is_compiled_with_a_symbol(backend):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dumpsim.graph.ge.fuse import fuse
+from dumpsim.graph.ge.fuse import fuse, fuse_in_order
 from dumpsim.graph.graph import Node
 from dumpsim.ops.table import find
 
@@ -173,3 +173,26 @@ def test_a_mask_that_somebody_reads_keeps_dropout_whole(net):
     dropped = net.op("Dropout", net.input("x", (2, 3)), 0.5, 0, 0)
     net.give(net.item(dropped, 0), net.item(dropped, 1))
     assert kinds(fuse(net.graph, find)) == [("Dropout", "Default/Dropout-op0")]
+
+
+def test_a_chain_whose_result_another_chain_takes_is_one_kernel_too(net):
+    x, w = net.input("x", (2, 4)), net.weight("w", np.ones((4, 4), np.float32))
+    y = net.op("Tanh", net.op("Mul", x, x))
+    net.give(net.op("ReLU", net.op("MatMul", y, w, False, False)))
+    assert [kind for kind, _ in kinds(fuse(net.graph, find))] == ["Mul", "MatMulV2"]
+
+
+def test_kernels_with_an_order_keep_it(net):
+    """A chain runs where its last member did."""
+    x = net.input("x", (2, 4))
+    first = net.op("Tanh", net.op("Mul", x, x))
+    other = net.op("ReduceSum", x, ())
+    net.give(first, other)
+    mul, tanh = first.operands[0], first
+    order = (mul, other, tanh)
+    for node in order:
+        node.definition = find(node.op_type)
+    joined = fuse_in_order(net.graph, order, find)
+    assert [node.op_type for node in joined] == ["ReduceSum", "Mul"]
+    assert [member.op_type for member in joined[1].members] == ["Mul", "Tanh"]
+    assert net.graph.output.operands[0] is joined[1]
