@@ -72,7 +72,8 @@ def _arithmetic(
     columns = METRIC_COLUMNS["ArithmeticUtilization"][:5]
     found = dict.fromkeys(columns, _share(0, 1))
     kind = _FLOATS.get((inputs or outputs)[0].dtype if inputs or outputs else "", "")
-    found[f"mac_{'int8' if kind == 'int8' else 'fp16'}_ratio" if matrix else f"vec_{kind}_ratio"] = busy
+    unit = f"mac_{'int8' if kind == 'int8' else 'fp16'}_ratio" if matrix else f"vec_{kind}_ratio"
+    found[unit if unit in columns else "vec_misc_ratio"] = busy
     return {**found, "cube_fops": str(flops * matrix), "vector_fops": str(flops * (not matrix))}
 
 

@@ -162,6 +162,15 @@ def test_what_was_printed_before_a_log_stays_before_it_and_is_seen_at_once(tmp_p
         assert (tmp_path / "shown").read_text() == "first\none\ntwo\n"
 
 
+def test_logs_are_shown_while_workers_run(tmp_path, capfd):
+    (tmp_path / "log").write_bytes(b"one\n")
+    found = job(tmp_path, "")
+    with open(tmp_path / "log", "rb") as file:
+        found._workers = [_Child(0, Process(None), "log", shown=[_Tail(file, sys.stdout, b"> ")])]
+        found._look([])
+    assert capfd.readouterr().out == "> one\n"
+
+
 def test_a_scheduler_is_told_once_of_each_end_and_its_failure_is_the_jobs(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(processes, "_PATIENCE_S", -1.0)
     one = job(tmp_path, "")

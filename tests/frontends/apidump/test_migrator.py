@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from dumpsim.migrator import ApiDump, api_dump_init, api_dump_start
+from dumpsim.migrator import ApiDump, _framework, api_dump_init, api_dump_start
 
 START = {"mode": "all", "scope": None, "dump_type": "all", "filter_data": True, "filter_stack": True}
 INIT = {"output_path": "ts_api_dump", "retain_backward": False, "compare_statedict": False, "coverage": "listed",
@@ -17,3 +17,18 @@ INIT = {"output_path": "ts_api_dump", "retain_backward": False, "compare_statedi
 def test_defaults_are_those_of_the_documents(function, defaults):
     given = inspect.signature(function).parameters.values()
     assert {one.name: one.default for one in given if one.default is not one.empty} == defaults
+
+
+def test_a_network_is_of_the_framework_of_its_class():
+    from dumpsim.frontends.mindspore import nn
+
+    assert _framework(nn.ReLU()) == "mindspore"
+    with pytest.raises(TypeError, match="but got <class 'int'>"):
+        _framework(3)
+
+
+@pytest.mark.torch
+def test_a_module_is_of_torch():
+    import torch
+
+    assert _framework(torch.nn.ReLU()) == "torch"
