@@ -267,11 +267,6 @@ def _all(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float
     return float(max((one.size for one in operands if isinstance(one, np.ndarray)), default=1))
 
 
-def _parts(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    """As many as there are operands."""
-    return float(len(operands))
-
-
 def _window(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
     """The elements of a window."""
     kernel = attrs.get("kernel_size", (1,))
@@ -297,10 +292,8 @@ LINEAR: Mapping[str, Terms] = MappingProxyType(
         "Conv3DBackpropInput": _filter_back,
         "Conv2DBackpropFilter": _images,
         "Conv3DBackpropFilter": _images,
-        "AddN": _parts,
         "MaxPoolGrad": _window,
         "MaxPoolGradWithArgmaxV2": _window,
-        "AccumulateNV2": _parts,
         "WeightQuantBatchMatmul": _all,
         **dict.fromkeys(
             (

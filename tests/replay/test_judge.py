@@ -238,3 +238,43 @@ def test_members_of_a_fused_operator_work_one_after_the_other(tmp_path):
     assert found.verdict == "suspect"
     left = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias, bias), [right], **members))
     assert left.reason == "1 of its inputs are not known"
+
+
+def test_a_sum_of_several_tensors_is_bounded_as_additions_are(tmp_path):
+    """Each of two additions rounds once."""
+    values = [np.float32([1.0, 1e8]), np.float32([2.0**-25, 1.0]), np.float32([2.0**-25, -1e8])]
+    dumped = values[0] + values[1] + values[2]
+    found = judge(asked(tmp_path, "AddN", values, [dumped]))
+    assert found.verdict == "ok"
+    assert judge(asked(tmp_path, "AddN", values, [dumped + np.float32([1e-6, 0])])).verdict == "suspect"
+    assert judge(asked(tmp_path, "AddN", [np.int32([1]), np.int32([2])], [np.int32([3])])) == Evidence(0.0, 0.0, "ok")
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("", "suspect"), ("tf32", "ok"), ("float64", "suspect")])
+def test_an_operator_may_compute_in_another_type(tmp_path, kind, verdict):
+    exact = np.float32([0.1]) * np.float32([0.3])
+    call = asked(
+        tmp_path, "Mul", (np.float32([0.1]), np.float32([0.3])), [exact * np.float32(1 + 2.0**-15)], compute=kind
+    )
+    assert judge(call).verdict == verdict
+
+
+def test_a_type_that_nobody_knows_is_that_of_its_file(tmp_path):
+    odd = side(tmp_path, ONE, dtype="qint99")
+    call = asked(tmp_path, "ReLU", (ONE,), [odd])
+    assert judge(call).verdict == "skipped"
+    assert "qint99" in judge(call).reason
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "outputs", "verdict"),
+    [
+        # whole numbers and truth go through a fused operator as they are
+        ("Greater", (ONE, ONE[::-1].copy()), [np.array([False, False, True])], "ok"),
+        ("Greater", (ONE, ONE[::-1].copy()), [np.array([True, False, True])], "suspect"),
+    ],
+)
+def test_members_without_rounding(tmp_path, op, operands, outputs, verdict):
+    members = {"members": (Member(op_type=op, settings={}), Member(op_type="LogicalNot", settings={}))}
+    found = judge(asked(tmp_path, op, operands, [~one for one in outputs], **members))
+    assert found.verdict == verdict
