@@ -28,6 +28,7 @@ __all__ = [
     "ends_of",
     "everything",
     "in_parts",
+    "is_child",
     "is_float",
     "is_unwound",
     "keep_for",
@@ -89,6 +90,16 @@ def ends_of(turn: Graph) -> Iterator[tuple[str, Node]]:
             yield how, block.output
         else:
             yield from ends_of(block)
+
+
+def is_child(rest: Sequence[Node], output: Value, before: Iterable[Node]) -> bool:
+    """Whether what follows a branch in a round uses values of the function around it: that is the parent then.
+
+    A function that calls itself is inlined only where its parent calls it. [source inline.h IsDirectParentCall]
+    """
+    own = {id(node) for node in before}
+    bundle = output.operands if isinstance(output, Node) else []
+    return any(id(value) in own for value in [*(value for node in rest for value in uses(node)), *bundle])
 
 
 def control_gradients(

@@ -22,6 +22,7 @@ from dumpsim.graph.gradient_control import (
     bundle_of,
     ends_of,
     everything,
+    is_child,
     is_float,
     is_unwound,
     or_zeros,
@@ -193,7 +194,7 @@ class _Rounds:
         assert isinstance(output, Node)
         alive = reachable([output])
         nodes = [node for node in trail if id(node) in alive]
-        at = next((at for at, node in enumerate(nodes) if node.blocks), len(nodes))
+        at = next((at for at, node in enumerate(nodes) if _splits(nodes, at, output)), len(nodes))
         if at == len(nodes):
             return self._made(nodes, tail.arguments(output.operands), tail.formals, wanted)
         split, rest = nodes[at], nodes[at + 1 :]
@@ -269,6 +270,15 @@ class _Rounds:
             split=made.split,
             inner=tuple(map(self._finished, made.inner)),
         )
+
+
+def _splits(nodes: Sequence[Node], at: int, output: Value) -> bool:
+    """Whether what follows a node is a function of its own."""
+    node = nodes[at]
+    if node.op_type != "If" or control_of(node).jumps:
+        return bool(node.blocks)
+    rest = [one for one in nodes[at + 1 :] if not (one.op_type == "TupleGetItem" and one.operands[0] is node)]
+    return not is_child(rest, output, nodes[:at])
 
 
 def _every(steps: Iterable[_Made]) -> Iterator[_Made]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.gradient_control import ends_of, everything, plain
+from dumpsim.graph.gradient_control import ends_of, everything, is_child, plain
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Step, Value, control_of, copied
 from dumpsim.graph.mindspore.capturedflow import (
     CONTROL,
@@ -247,15 +247,16 @@ class _Maker:
                 self._branch(node, function, rest)
                 if end is not None:  # what follows calls the header: a function that calls itself is not inlined
                     parts = {id(part): part for part in rest if is_part(part, node)}
-                    for part in parts.values():
-                        self._part(part, node, function)
                     rest = [later for later in rest if id(later) not in parts]
                     inner = step.inner if step is not None and step.split is node else ()
-                    if not rest and is_trivial(rest, output):
+                    is_trivial_call = not rest and is_trivial(rest, output)
+                    if is_trivial_call or is_child(rest, output, nodes[:at]):
                         for later_step in inner:
                             self._inside(function, later_step)
-                        function.output = self._back(output, function, end)
-                        return
+                        step = inner[0] if inner else step
+                        continue
+                    for part in parts.values():
+                        self._part(part, node, function)
                     after = self.function("after", LABELS["after"] + function.label, rest, output, end=end, steps=inner)
                     after.scope = node.scope
                     function.output = self._call(as_constant(after), [], after.result.abstract, function)
