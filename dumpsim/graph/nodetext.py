@@ -46,6 +46,8 @@ class NodeText:
         for the loops of the function of the script.
     call_variable : str
         The variable that took the result of that call.
+    calls : int
+        How many calls around it are inlined into a function that is differentiated.
     is_backend : bool
         The compiler's backend made the node.
     is_remade : bool
@@ -67,5 +69,6 @@ class NodeText:
     constant_scope: str | None = None
     formals: Mapping[Any, object] = field(default_factory=dict)
     call_variable: str = ""
+    calls: int = 0
     is_backend: bool = False
     is_remade: bool = False

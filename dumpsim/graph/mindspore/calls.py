@@ -46,14 +46,6 @@ class Call:
             return last
         return None
 
-    def own(self) -> Iterator[Node]:
-        """The nodes of the function itself: not of those that it calls."""
-        for entry in self.entries:
-            if isinstance(entry, Node):
-                yield entry
-            elif entry.is_branch or entry.is_rest:
-                yield from entry.own()
-
     @property
     def is_branch(self) -> bool:
         """Whether this is a branch of a function."""

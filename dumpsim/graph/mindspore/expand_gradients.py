@@ -243,11 +243,20 @@ class _Expander:
 
 
 def _mark_inlined(around: Call, forward: Sequence[Node]) -> None:
-    """Mark control flow of functions that the differentiated one calls, which is what `around` calls."""
-    own = {id(node) for call in around.entries if isinstance(call, Call) for node in call.own()}
+    """Mark what stands in functions that the differentiated one calls, which is what `around` calls."""
+    calls = {id(node): count for call in around.entries if isinstance(call, Call) for node, count in _counted(call, 0)}
     for node in forward:
+        text_of(node).calls = calls.get(id(node), 0)
         if node.blocks:
-            control_of(node).is_inlined = id(node) not in own
+            control_of(node).is_inlined = id(node) not in calls or calls[id(node)] > 0
+
+
+def _counted(call: Call, count: int) -> Iterator[tuple[Node, int]]:
+    for entry in call.entries:
+        if isinstance(entry, Node):
+            yield entry, count
+        else:
+            yield from _counted(entry, count + 1)
 
 
 def _has_control(nodes: Sequence[Node]) -> bool:

@@ -147,7 +147,7 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     places = [at for at, value in enumerate(values) if id(value) in inlined]
     own = [values[at] for at in places]
     first = [value for value in own if id(value) in used | read]
-    first.sort(key=lambda value: id(value) not in read and (function.is_inlined or _is_given(value)))
+    first.sort(key=lambda value: 0 if id(value) in read else function.is_inlined + _inlined_calls(value))
     known = {id(value) for value in first}
     weights = [weight for weight in loads if id(weight) not in known and any(weight is value for value in own)]
     known |= {id(weight) for weight in weights}
@@ -155,12 +155,14 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     return [next(given) if at in places else value for at, value in enumerate(values)]
 
 
-def _is_given(value: Value) -> bool:
-    """Whether a call gave a value that was inlined: all operators of a script are functions."""
+def _inlined_calls(value: Value) -> int:
+    """How many calls are inlined until a value is known: all operators of a script are functions."""
     if not isinstance(value, Node) or value.op_type == "Call":
-        return False
+        return 0
     source = value.operands[0] if value.op_type == "TupleGetItem" else None
-    return not (isinstance(source, Node) and source.op_type == "Call")
+    if isinstance(source, Node):
+        return _inlined_calls(source)
+    return value.text.calls if value.text is not None else 0
 
 
 def _loads_in_order(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
