@@ -131,8 +131,6 @@ class Control:
         The gradient of a branch.
     is_differentiated : bool
         It stands in a function that is differentiated, so that it gives a gradient besides its outputs.
-    is_inlined : bool
-        It stands in a function that the differentiated one calls.
     gradients : int
         How many gradients are taken of a loop.
     is_inner : bool
@@ -166,7 +164,6 @@ class Control:
     writes: bool = False
     backward: "Node | None" = None
     is_differentiated: bool = False
-    is_inlined: bool = False
     gradients: int = 0
     is_inner: bool = False
     unwinds: "list[Node]" = field(default_factory=list)

@@ -48,6 +48,8 @@ class NodeText:
         The variable that took the result of that call.
     calls : int
         How many calls around it are inlined into a function that is differentiated.
+    frame : int
+        The same of the function whose code has its operands: not counted are calls for the operator alone.
     is_backend : bool
         The compiler's backend made the node.
     is_remade : bool
@@ -70,5 +72,6 @@ class NodeText:
     formals: Mapping[Any, object] = field(default_factory=dict)
     call_variable: str = ""
     calls: int = 0
+    frame: int = 0
     is_backend: bool = False
     is_remade: bool = False

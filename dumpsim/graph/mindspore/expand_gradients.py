@@ -162,7 +162,7 @@ class _Expander:
             if each.op_type in ("If", "While"):
                 control_of(each).is_differentiated = True
         if given.function is not None:
-            _mark_inlined(given.function, forward)
+            _mark_inlined(given.function)
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
         scope = "Default" if _has_control(forward) else given.scope
         made: list[Node] = []
@@ -242,21 +242,20 @@ class _Expander:
         return put
 
 
-def _mark_inlined(around: Call, forward: Sequence[Node]) -> None:
-    """Mark what stands in functions that the differentiated one calls, which is what `around` calls."""
-    calls = {id(node): count for call in around.entries if isinstance(call, Call) for node, count in _counted(call, 0)}
-    for node in forward:
-        text_of(node).calls = calls.get(id(node), 0)
-        if node.blocks:
-            control_of(node).is_inlined = id(node) not in calls or calls[id(node)] > 0
+def _mark_inlined(around: Call) -> None:
+    """Count the calls around what stands in functions that the differentiated one calls, which `around` calls."""
+    for call in around.entries:
+        if isinstance(call, Call):
+            _count_calls(call, 0, 0)
 
 
-def _counted(call: Call, count: int) -> Iterator[tuple[Node, int]]:
+def _count_calls(call: Call, calls: int, frame: int) -> None:
     for entry in call.entries:
         if isinstance(entry, Node):
-            yield entry, count
+            text_of(entry).calls, text_of(entry).frame = calls, frame
         else:
-            yield from _counted(entry, count + 1)
+            is_operator = len(entry.entries) == 1 and not (entry.is_branch or entry.is_rest)
+            _count_calls(entry, calls + 1, frame if is_operator else calls + 1)
 
 
 def _has_control(nodes: Sequence[Node]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.gradient_control import ends_of, everything, is_child, plain
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Step, Value, control_of, copied
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Step, Value, control_of, copied, text_of
 from dumpsim.graph.mindspore.capturedflow import (
     CONTROL,
     by_first_use,
@@ -508,7 +508,7 @@ class _Maker:
             self._kept.append(bundle)
             side = self.function(kind, label, block.trail, bundle, of=node)
             side.scope, side.is_differentiated = node.scope, True
-            side.is_inlined = control_of(node).is_inlined
+            side.calls = text_of(node).calls
             if backward is not None:
                 side.gradient = self._new_function(kind, label, node)
                 side.gradient.forward, side.gradient.is_tied = side, False
@@ -714,7 +714,7 @@ class _Maker:
         call = self._loop(node, function, rest, output, None, None, steps)
         functions = self._handing.pop()
         for one in functions:
-            one.function.is_inlined = control_of(node).is_inlined
+            one.function.calls = text_of(node).calls
         loop = self._unwinding[id(unwind)] = _Loop(node=node, first=call, functions=functions)
         inside = {id(one) for one in rest}
         for at, leaf in enumerate(leaves):
