@@ -49,7 +49,8 @@ class NodeText:
     calls : int
         How many calls around it are inlined into a function that is differentiated.
     frame : int
-        The same of the function whose code has its operands: not counted are calls for the operator alone.
+        The same of the function whose code has its operands; its branches, which are known, are not counted, nor are
+        functions that only call the operator.
     is_backend : bool
         The compiler's backend made the node.
     is_remade : bool

@@ -254,8 +254,8 @@ def _count_calls(call: Call, calls: int, frame: int) -> None:
         if isinstance(entry, Node):
             text_of(entry).calls, text_of(entry).frame = calls, frame
         else:
-            is_operator = len(entry.entries) == 1 and not (entry.is_branch or entry.is_rest)
-            _count_calls(entry, calls + 1, frame if is_operator else calls + 1)
+            is_same = entry.is_branch or entry.is_rest or len(entry.entries) == 1
+            _count_calls(entry, calls + 1, frame if is_same else frame + 1)
 
 
 def _has_control(nodes: Sequence[Node]) -> bool:

@@ -50,8 +50,8 @@ class FuncGraph:
         A gradient by weights was expanded in it.
     is_differentiated : bool
         It gives a gradient besides its output.
-    calls : int
-        How many calls around it are inlined into a function that is differentiated.
+    frame : int
+        How many calls of functions around it are inlined into one that is differentiated.
     gradient : FuncGraph or None
         That gradient; none where nobody calls it.
     order : sequence of Value
@@ -72,7 +72,7 @@ class FuncGraph:
     gives_formal: bool = False
     differentiates_weights: bool = False
     is_differentiated: bool = False
-    calls: int = 0
+    frame: int = 0
     gradient: "FuncGraph | None" = None
     order: Sequence[Value] = ()
     forward: "FuncGraph | None" = None

@@ -508,7 +508,7 @@ class _Maker:
             self._kept.append(bundle)
             side = self.function(kind, label, block.trail, bundle, of=node)
             side.scope, side.is_differentiated = node.scope, True
-            side.calls = text_of(node).calls
+            side.frame = text_of(node).frame
             if backward is not None:
                 side.gradient = self._new_function(kind, label, node)
                 side.gradient.forward, side.gradient.is_tied = side, False
@@ -714,7 +714,7 @@ class _Maker:
         call = self._loop(node, function, rest, output, None, None, steps)
         functions = self._handing.pop()
         for one in functions:
-            one.function.calls = text_of(node).calls
+            one.function.frame = text_of(node).frame
         loop = self._unwinding[id(unwind)] = _Loop(node=node, first=call, functions=functions)
         inside = {id(one) for one in rest}
         for at, leaf in enumerate(leaves):

@@ -139,22 +139,27 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     others, those first around which fewer calls are inlined; last what the function only passes to others.
     [source manager.cc, opt.cc; observed 2.10: before_lift and after_lift of 16 networks]
     """
-    readers: dict[int, Node] = {}
+    frames: dict[int, int] = {}  # of the code that reads a value
     for node in function.trail:
         for operand in node.operands:
-            if isinstance(operand, Node) and operand.op_type == "Load":
-                readers.setdefault(id(operand.operands[0]), node)
+            is_load = isinstance(operand, Node) and operand.op_type == "Load"
+            value = operand.operands[0] if is_load else operand  # type: ignore[union-attr]
+            frame = node.text.frame if node.text is not None else function.frame
+            frames[id(value)] = min(frame, frames.get(id(value), frame))
+    weights = [id(node.operands[0]) for node in function.trail if node.op_type == "Load"]
+    loaded = {weight: at for at, weight in reversed(list(enumerate(weights)))}
     inlined = {id(operand) for node in function.trail for operand in node.operands}
     places = [at for at, value in enumerate(values) if id(value) in inlined]
 
-    def calls(value: Value) -> int:
-        reader = readers.get(id(value))
-        if reader is None:
-            return _inlined_calls(value) or function.calls
-        frame = reader.text.frame if reader.text is not None else 0
-        return frame if frame > function.calls else 0
+    def key(value: Value) -> tuple[int, ...]:
+        frame = frames.get(id(value), function.frame)
+        later = frame if frame > function.frame else 0
+        if id(value) in loaded:
+            return later, 1, loaded[id(value)]
+        calls = _inlined_calls(value) or function.frame
+        return (calls, 0) if calls >= later else (later, 2)
 
-    given = iter(sorted((values[at] for at in places), key=calls))
+    given = iter(sorted((values[at] for at in places), key=key))
     return [next(given) if at in places else value for at, value in enumerate(values)]
 
 

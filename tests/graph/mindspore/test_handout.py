@@ -79,7 +79,7 @@ def test_a_differentiated_branch_without_a_gradient_gives_a_number(net):
 
 
 def test_results_come_in_the_order_of_the_formal_parameters(net):
-    """Weights, what calls gave that were inlined, what only the other side takes."""
+    """Values around which as many calls are inlined: weights come later, then what only the other side takes."""
     x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
     w, b = net.weight("w", np.ones(2, np.float32)), net.weight("b", np.ones(2, np.float32))
     e = net.op("Exp", x)
@@ -87,5 +87,5 @@ def test_results_come_in_the_order_of_the_formal_parameters(net):
     net.give(*gradient_of(net, y, [x, w, b]))
     form = functions_of(net.graph)
     forward, gradient = sides_of(form, "true")
-    assert [getattr(value, "name", "e") for value in forward.order[:3]] == ["w", "b", "e"]
+    assert [getattr(value, "name", "e") for value in forward.order[:3]] == ["e", "w", "b"]
     assert len(gradient.output.operands) == 4
