@@ -236,5 +236,5 @@ def test_inputs_that_differ_nearly_as_much_are_told(monkeypatch, result, inputs,
     monkeypatch.setattr(remark, "_task", lambda value: None)
     monkeypatch.setattr(remark, "replace", lambda value, task: value)
     tensors = [value if value is None else SimpleNamespace(size=value) for value in (result, *inputs)]
-    text = f"its inputs differ too, within the tolerance (relative {said}): a smaller one tells where that began"
+    text = f"its inputs differ too, within the tolerance (relative {said}): a smaller one shows where that began"
     assert remark.crept(tensors[0], tensors[1:]) == (text if said else "")

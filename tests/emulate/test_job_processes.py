@@ -176,9 +176,9 @@ def test_a_scheduler_is_told_once_of_each_end_and_its_failure_is_the_jobs(tmp_pa
     one = job(tmp_path, "")
     for codes, failed in (((None, 0), False), ((None, 2), True), ((None, None, None), False)):
         one._scheduler = _Child(SCHEDULER, Process(*codes), "log")
-        one._told.clear()
+        one._reported.clear()
         for _ in range(2):
-            one._tell_scheduler(3, "exit code 7")
+            one._notify_scheduler(3, "exit code 7")
         assert one._scheduler.process.stdin.getvalue() == b"3 exit code 7\n"
         monkeypatch.setattr(os, "killpg", lambda pid, number: None)
         if codes[1] is None:
@@ -201,7 +201,7 @@ def test_ends_go_to_the_launcher_that_has_the_scheduler_and_come_from_the_others
     )  # fmt: skip
     one = job(tmp_path, "", cluster_time_out=30)
     one.plan.claim = claim
-    one._tell_scheduler(0, "exit code 0")
+    one._notify_scheduler(0, "exit code 0")
     assert (said, one._end_scheduler(), waited) == ([(0, "exit code 0")], False, [30])
     one._scheduler = _Child(SCHEDULER, Process(None, 0), "log")
     assert one._end_scheduler() is False

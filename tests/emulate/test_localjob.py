@@ -68,9 +68,9 @@ def test_lines_have_their_rank_in_front_unless_there_is_one_alone(run):
 def test_a_module_that_cannot_run_is_said(run, tmp_path):
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "__init__.py").write_text("")
-    for name, text in (("bare", "there is no module 'bare'"), ("nowhere", "there is no module 'nowhere'")):
+    for name in ("bare", "nowhere"):
         code, _, err = run("", "-m", name, ranks=1)
-        assert (code, any(text in line for line in err)) == (1, True)
+        assert (code, any(f"the module {name!r} does not exist" in line for line in err)) == (1, True)
 
 
 def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowed_again(run):

@@ -38,7 +38,7 @@ def test_each_number_is_taken_once(claimed, tmp_path):
 def test_a_directory_of_somebody_else_is_refused(claimed, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / f"dumpsim-{os.getuid()}-msrun-a_1").symlink_to(tmp_path / "other")
-    with pytest.raises(BadInputError, match="belongs to somebody else"):
+    with pytest.raises(BadInputError, match="belongs to another user"):
         claimed(0, job="a:1")
     (tmp_path / f"dumpsim-{os.getuid()}-msrun-a_2").mkdir()
     assert claimed(0, job="a:2").node == 0
