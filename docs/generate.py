@@ -45,7 +45,7 @@ def cli() -> str:
         MARK,
         "# Commands\n",
         "`dumpsim COMMAND --help` prints the same. Exit codes: 0 ok, 1 findings, 2 usage or config, 3 unreadable data, "
-        "4 a defect of dumpsim; `run` returns the script's. `dumpsim --install-completion` completes commands in the "
+        "4 a bug in dumpsim; `run` returns the script's. `dumpsim --install-completion` completes commands in the "
         "shell.\n",
     ]
     for entry in COMMANDS:

@@ -46,6 +46,8 @@ COLLECTIVE = (
     "hcom",
     "neighborexchange",
 )
+# the commonest mistake of ports from torch, whose new modules are in training mode [MindSpore 2.10, torch 2.13]
+_MODE = "so may its mode: a new cell of MindSpore is in evaluation mode until net.set_train()"
 # modules that have weights, which an API dump does not have, in canonical words [spec api_dump 1.3; torch 2.13]
 _WEIGHTED = (
     *(
@@ -217,7 +219,9 @@ class Scan:
         if basis == "order" and (others := self._others()):
             return f"ran before it in one dump alone: {some(others)}"
         if one.api and has_weights(one):
-            return f"an API dump does not have its weights: they may {'differ' if self._pair else 'be bad'}"
+            weights = f"an API dump does not have its weights: they may {'differ' if self._pair else 'be bad'}"
+            moded = self._pair and canonical(one.op_type) == "batchnorm"
+            return joined(weights, _MODE if moded else "")
         return ""
 
     def _gradient(self, run: Run, before: Run | None, known: set[str]) -> bool:

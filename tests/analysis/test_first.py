@@ -549,6 +549,9 @@ def test_weights_are_missed_only_where_there_are_any(tmp_path):
         return dumpsim.first(*trees).maker.note
 
     assert "does not have its weights" in both("dense", "NN_Linear_0")
+    mode = "a new cell of MindSpore is in evaluation mode until net.set_train()"
+    assert mode in both("norm", "NN_BatchNorm2d_0")
+    assert mode not in both("layernorm", "NN_LayerNorm_0")
     for call in ("NN_GELU_0", "NN_MaxPool2d_0", "NN_CrossEntropyLoss_0", "Functional_linear_0"):
         assert both(call, call) == ""
 
