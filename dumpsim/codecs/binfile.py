@@ -83,7 +83,7 @@ class BinFile:
             whole = size < read_below
             head = opened.read(size if whole else min(size, _HEAD))
             if size <= 8:
-                raise bad(where, size, f"{size} bytes are no dump file")
+                raise bad(where, size, f"{size} bytes are not a dump file")
             end = 8 + (length := int.from_bytes(head[:8], "little"))
             if not 1 <= length <= size - 8:
                 return cls._bare(opened, length)

@@ -103,7 +103,7 @@ def _tensor(cursor: _Cursor, layout: tuple[tuple[str, int], ...]) -> Fields:
             item["original_name"] = bytes(rest.data[value.at : value.end]).decode("utf-8", errors="backslashreplace")
         elif tag in (0, 1):
             if value.left % 8 or value.left > 8 * _MAX_DIMS:
-                raise bad(cursor.where, at, f"{value.left} bytes are no shape of at most {_MAX_DIMS} dimensions")
+                raise bad(cursor.where, at, f"{value.left} bytes are not a shape of at most {_MAX_DIMS} dimensions")
             dims = tuple(value.number(8) for _ in range(value.left // 8))
             item["original_shape" if tag else "shape"] = dims
         else:

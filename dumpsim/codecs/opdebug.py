@@ -318,7 +318,7 @@ def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
     """
     try:
         if len(text) > _MAX_JSON:
-            raise ValueError(f"{len(text)} characters are no overflow's facts")
+            raise ValueError(f"{len(text)} characters are not the facts of an overflow")
         read = json.loads(text)
         if "acc_list" not in read:
             return {

@@ -131,7 +131,9 @@ def _proto_type(number: int) -> ProtoType:
         return DTYPES_PROTO[number]
     except KeyError:
         raise DtypeError(
-            f"{number} is the number of no type in dump files", allowed=[f"0..{max(DTYPES_PROTO)}"], code="DS-BIN-002"
+            f"{number} is not the number of a type in dump files",
+            allowed=[f"0..{max(DTYPES_PROTO)}"],
+            code="DS-BIN-002",
         ) from None
 
 
@@ -195,7 +197,7 @@ def from_ge(number: int) -> int:
         return _DTYPE_BY_GE[number].number
     except KeyError:
         raise DtypeError(
-            f"{number} is the number of none of GE's types", allowed=sorted(_DTYPE_BY_GE), code="DS-BIN-002"
+            f"{number} is not the number of a GE type", allowed=sorted(_DTYPE_BY_GE), code="DS-BIN-002"
         ) from None
 
 

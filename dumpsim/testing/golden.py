@@ -246,7 +246,7 @@ class Golden:
 
 
 def _check(rtol: float, atol: float, ignore: Sequence[str]) -> None:
-    """Refuse tolerances that are no numbers, and one pattern in place of a list of them."""
+    """Refuse invalid tolerances, and one pattern in place of a list."""
     __tracebackhide__ = True
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not isinstance(value, numbers.Real) or not value >= 0:

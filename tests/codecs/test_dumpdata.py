@@ -222,7 +222,7 @@ def test_types_and_layouts_of_the_nano_container_are_signed_and_sizes_are_not(tm
     (item,) = BinFile.open(write(tmp_path / "f", bytes(raw))).data.inputs
     assert (item.format, item.address) == (-1, 2**63 + 1)
     raw[at : at + 4] = (-1).to_bytes(4, "little", signed=True)
-    with pytest.raises(UnreadableError, match="-1 is the number of none of GE's types"):
+    with pytest.raises(UnreadableError, match="-1 is not the number of a GE type"):
         BinFile.open(write(tmp_path / "f", bytes(raw)))
 
 
@@ -232,9 +232,9 @@ def test_types_and_layouts_of_the_nano_container_are_signed_and_sizes_are_not(tm
         (nano(count=2**32 - 1), "4294967295 tensors do not fit"),
         (nano(size=5), "output 0 has 8 bytes, 7 are left"),
         (nano() + b"x", "1 bytes follow the last tensor"),
-        (nano(kind=99), "99 is the number of none of GE's types"),
+        (nano(kind=99), "99 is not the number of a GE type"),
         (nano(tag=9), "tag 9 is unknown"),
-        (nano(dims=(1,) * 33), "no shape of at most 32 dimensions"),
+        (nano(dims=(1,) * 33), "not a shape of at most 32 dimensions"),
     ],
     ids=range(6),
 )
@@ -248,7 +248,7 @@ def with_header(message, *payload):
 
 
 HOSTILE = {
-    "empty": (b"", "byte 0: 0 bytes are no dump file"),
+    "empty": (b"", "byte 0: 0 bytes are not a dump file"),
     "short": (EXAMPLE[:8], "byte 8: 8 bytes"),
     "cut in the header": (EXAMPLE[:40], "byte 0: a header of 63 bytes does not fit a file of 40 bytes"),
     "cut in the payload": (EXAMPLE[:-1], "byte 75: output 0 has 8 bytes, 7 are left"),

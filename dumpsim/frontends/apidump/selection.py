@@ -106,7 +106,7 @@ def _check_scope(mode: str, scope: Any) -> None:
         if not isinstance(item, str):
             kind = f"{type(item).__name__!r}"
             raise ScriptTypeError(
-                f"{item!r} is no name and no part of one",
+                f"{item!r} is not a name or a part of one",
                 vendor=f"{kind} object has no attribute 'lower'"
                 if mode == "api_list"
                 else f"expected string or bytes-like object, got {kind}",

@@ -421,7 +421,7 @@ class RandomCrop(_Random):
         if len(sides) == 2:
             sides = (sides[0], sides[0], sides[1], sides[1])
         if len(sides) != 4 or any(n < 0 for n in sides):
-            raise ScriptValueError(f"the padding {padding} is no number, pair or four of numbers", where="RandomCrop")
+            raise ScriptValueError(f"the padding {padding} is not a number, a pair or four numbers", where="RandomCrop")
         self.sides = sides
         self.pad_if_needed = pad_if_needed
 
