@@ -1,4 +1,4 @@
-"""What a field, a variable, a code or a message of the vendor means: the answers of ``dumpsim explain``.
+"""The answers of ``dumpsim explain``: the meaning of fields, variables, codes and messages of the vendor.
 
 All of it is read off the tables that runs and checks read, so it cannot say something else than they do.
 """
@@ -19,42 +19,45 @@ from dumpsim.modes.profile import CHOICES, Profile, find, names
 
 __all__ = ["Topic", "explain"]
 
-# variable -> what it does, and where that is known from
+# variable -> its meaning, and the source of that
 _VARIABLES: dict[str, tuple[str, str]] = {
     "MINDSPORE_DUMP_CONFIG": (
         "Path of the dump config; turns dump on. Read when the first graph is compiled, before communication.init.",
         "seed 001, spec mindspore 1.5",
     ),
     "MS_DIAGNOSTIC_DATA_PATH": (
-        "Directory whose debug_dump is the path where the config gives none.",
+        "If the config has no path, the dump goes to the subdirectory debug_dump of this directory.",
         "seed 001, spec mindspore 1.5",
     ),
-    "ENABLE_MS_GE_DUMP": ("1: dump by GE's own options, jit_level O2 only, gone since 2.6.", "seed 001, decisions"),
+    "ENABLE_MS_GE_DUMP": ("1: dump by GE's own options (jit_level O2 only; removed in 2.6).", "seed 001, decisions"),
     "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT": (
-        "1 (default): outputs that are known to be useless are left out; 0: they are kept.",
+        "1 (default): leave out outputs that are known to be useless; 0: dump them.",
         "spec mindspore 1.5, 3.9",
     ),
-    "MS_DEV_SAVE_GRAPHS": ("0 to 3: save the graphs of each stage; independent of dump.", "spec mindspore 1.5"),
-    "MS_DEV_SAVE_GRAPHS_PATH": ("Where the graphs are saved.", "spec mindspore 1.5"),
+    "MS_DEV_SAVE_GRAPHS": ("0 to 3: save the graphs of each stage, independently of the dump.", "spec mindspore 1.5"),
+    "MS_DEV_SAVE_GRAPHS_PATH": ("Directory for the graphs.", "spec mindspore 1.5"),
     "DUMP_GE_GRAPH": ("1 to 3: save GE's graphs (jit_level O2); names in them are those of the dump.", "seed 001"),
-    "DUMP_GRAPH_LEVEL": ("1 to 3: of all stages, of the important ones, or of the last one.", "seed 001"),
-    "DUMP_GRAPH_PATH": ("Where GE's graphs are saved.", "seed 001"),
-    "MS_KERNEL_LAUNCH_SKIP": ("Operators that are not launched; all of them with ALL.", "spec mindspore 1.5"),
-    "MS_DUMP_SLICE_SIZE": ("MB (0 to 2048) of a slice that TensorDump sends.", "spec mindspore 1.5"),
+    "DUMP_GRAPH_LEVEL": (
+        "1 to 3: save the graphs of all stages, of the important ones, or of the last one.",
+        "seed 001",
+    ),
+    "DUMP_GRAPH_PATH": ("Directory for GE's graphs.", "seed 001"),
+    "MS_KERNEL_LAUNCH_SKIP": ("Operators to skip instead of launching them; ALL: all operators.", "spec mindspore 1.5"),
+    "MS_DUMP_SLICE_SIZE": ("Size in MB (0 to 2048) of a slice that TensorDump sends.", "spec mindspore 1.5"),
     "MS_DUMP_WAIT_TIME": ("Seconds (0 to 600) that TensorDump waits for its channel.", "spec mindspore 1.5"),
     "MS_ASCEND_CHECK_OVERFLOW_MODE": (
         "SATURATION_MODE or INFNAN_MODE: what a chip of the 910B class stores for a result that is too large.",
         "spec parallel 4.4",
     ),
-    "ASCEND_WORK_PATH": ("Where exception dumps go, after ASCEND_DUMP_PATH.", "spec ge 2.4"),
-    "ASCEND_DUMP_PATH": ("Where exception dumps go.", "spec ge 2.4"),
-    "ASCEND_DUMP_SCENE": ("Kind of exception dump where no config gives one.", "spec ge 2.4"),
-    "NPU_COLLECT_PATH": ("Turns the full exception dump on, and says where it goes.", "spec ge 2.4"),
-    "HCCL_EXEC_TIMEOUT": ("Seconds that a collective waits; raise it where dump makes ranks slow.", "seed 001"),
+    "ASCEND_WORK_PATH": ("Directory for exception dumps, if ASCEND_DUMP_PATH is not set.", "spec ge 2.4"),
+    "ASCEND_DUMP_PATH": ("Directory for exception dumps.", "spec ge 2.4"),
+    "ASCEND_DUMP_SCENE": ("Kind of exception dump if no config sets one.", "spec ge 2.4"),
+    "NPU_COLLECT_PATH": ("Directory for the full exception dump; turns it on.", "spec ge 2.4"),
+    "HCCL_EXEC_TIMEOUT": ("Seconds that a collective waits; increase it if the dump makes ranks slow.", "seed 001"),
     "DUMPSIM_SIMD": ("baseline, avx2 or avx512: the instructions that kernels use.", "dumpsim"),
 }
 
-# what scripts say of dump, beside the config: text, allowed values, default, source
+# settings of scripts that affect the dump: text, allowed values, default, source
 _SETTINGS: dict[str, tuple[str, str, str, str]] = {
     "exception_dump": (
         'set_context(ascend_config={"exception_dump": ...}). 0: no exception dump; 1: the whole operator that failed; '
@@ -64,7 +67,7 @@ _SETTINGS: dict[str, tuple[str, str, str, str]] = {
         "seed 001, spec mindspore 5.4",
     ),
     "dump_scene": (
-        'aclinit_config({"dump": {"dump_scene": ...}}): the exception dump that CANN makes without a config.',
+        'aclinit_config({"dump": {"dump_scene": ...}}): the exception dump that CANN writes without a config.',
         "lite_exception, lite_exception:disable",
         "lite_exception",
         "spec mindspore 5.4",
@@ -78,10 +81,11 @@ _SETTINGS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 
-# what people ask about that is not a field: text, facts, source
+# subjects that are not fields: text, facts, source
 _SUBJECTS: dict[str, tuple[str, tuple[tuple[str, str], ...], str]] = {
     "nan": (
-        "Not a number: what 0/0, inf - inf and the log or sqrt of a negative number give, and operators that get one.",
+        "Not a number: the result of 0/0, inf - inf and the log or sqrt of a negative number, and of operators with a "
+        "NaN input.",
         (
             ("find its origin", "dumpsim first DUMP"),
             ("list tensors with NaN", "dumpsim stat DUMP --bad"),
@@ -94,14 +98,14 @@ _SUBJECTS: dict[str, tuple[str, tuple[tuple[str, str], ...], str]] = {
         "A result too large for its number type. Chips of the 910A class store the largest number in its place "
         "(saturation), those of the 910B class infinity or NaN, unless MS_ASCEND_CHECK_OVERFLOW_MODE says otherwise.",
         (
-            ("dump only operators that overflow", '"op_debug_mode": 3, and overflow_number for at most so many'),
+            ("dump only operators that overflow", '"op_debug_mode": 3; overflow_number limits their number'),
             ("read what the hardware reported", "dumpsim ls DUMP --overflow"),
             ("find the origin of an infinity", "dumpsim first DUMP"),
         ),
         "seed 001, spec parallel 4.4",
     ),
 }
-# other words for them
+# synonyms
 _SUBJECT_WORDS = {
     **dict.fromkeys(("nans", "not a number", "loss is nan"), "nan"),
     **dict.fromkeys(("inf", "-inf", "infs", "infinity", "infinities", "overflows", "saturation"), "overflow"),
@@ -109,7 +113,7 @@ _SUBJECT_WORDS = {
 
 _EFFECTS = (*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)
 
-# what the vendor's libraries say, which name no field: the field that they were given [spec observed 2]
+# messages of the vendor's libraries, which do not name the field [spec observed 2]
 _LIBRARIES = {
     "[json.exception.type_error.302] type must be number": "support_device",
     "[json.exception.type_error.302] type must be string": "statistic_category",
@@ -124,14 +128,14 @@ _LIBRARIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """An answer.
+    """An answer of `explain`.
 
     Attributes
     ----------
     name, kind : str
-        What was asked for, and what it is.
+        The word that was asked for, and its kind.
     text : str
-        What it means.
+        Its meaning.
     facts : tuple of (str, str)
         Titled facts: allowed values, defaults, what is forced when, where it has no effect.
     source : str
@@ -145,7 +149,7 @@ class Topic:
 
 
 def explain(word: str) -> tuple[Topic, ...]:
-    """What a word means.
+    """Return the meanings of a word.
 
     Parameters
     ----------
@@ -174,7 +178,7 @@ def explain(word: str) -> tuple[Topic, ...]:
     if not found:
         known = _known()
         raise BadInputError(
-            f"nothing is known of {word!r}",
+            f"unknown word {word!r}",
             where="dumpsim explain",
             allowed=("a config field", "a field of --set", "a variable", "a code", "a message"),
             nearest=nearest(word, known),
@@ -252,7 +256,7 @@ def _field(row: Field) -> Topic:
     if row.allowed:
         facts.append(("allowed", ", ".join(map(_shown, row.allowed))))
     if row.tolerated:
-        facts.append(("accepted, though not documented", ", ".join(map(_shown, row.tolerated))))
+        facts.append(("accepted, but not documented", ", ".join(map(_shown, row.tolerated))))
     if row.default is not None:
         facts.append(("default", _shown(row.default)))
     for rule in _rows():
