@@ -4,8 +4,10 @@ import re
 
 from dumpsim.core.abstract import (
     Abstract,
+    FunctionType,
     MonadType,
     NoneType,
+    ObjectType,
     ScalarType,
     StringType,
     TensorType,
@@ -96,7 +98,7 @@ def parse_type(text: str, where: str) -> Abstract:
             constant="value=..." in extras,
         )
     if isinstance(abstract, TupleType) and any(extra.startswith("elements_use_flags") for extra in extras):
-        return TupleType(items=abstract.items, value=())
+        return TupleType(items=abstract.items, value=(), counted=not abstract.items)
     return abstract
 
 
@@ -119,7 +121,10 @@ def _build(name: str, shape: str, where: str) -> Abstract:
         "TypeType": TypeType(),
         "None": NoneType(),
         "TypeNone": NoneType(),
+        "Func": FunctionType(),
     }
+    if name.startswith("Object:"):
+        return ObjectType(name[7:])
     return simple[name] if name in simple else ScalarType(dtype=_dtype(name, where))
 
 

@@ -11,6 +11,7 @@ from dumpsim.core.abstract import (
     FunctionType,
     MonadType,
     NoneType,
+    ObjectType,
     ScalarType,
     StringType,
     TensorType,
@@ -96,6 +97,8 @@ def constant_text(value: Any, abstract: Abstract) -> str:
     match abstract:
         case FunctionType():
             return f"@{value.name}"
+        case ObjectType(name=name):
+            return name
         case MonadType(kind=kind):
             return f"{kind}Monad[{kind}]"
         case TensorType():
@@ -178,7 +181,7 @@ def type_text(abstract: Abstract) -> str:
             text += f", ref_key={key}, is_parameter" + (", is_inplace" if abstract.inplace else "")
         case TensorType(constant=True):
             text += ", value=..."
-        case TupleType(items=items, value=value) if items and value is not None:
+        case TupleType(items=items) if abstract.counted or (items and abstract.value is not None):
             text += f", elements_use_flags={{[const vector]{{{', '.join('1' for _ in items)}}}}}"
     return text + ">"
 
@@ -192,6 +195,8 @@ def _name(abstract: Abstract) -> str:
             return abstract.dtype.title
         case FunctionType():
             return "Func"
+        case ObjectType(name=name):
+            return f"Object:{name}"
         case MonadType():
             return f"{abstract.kind}Monad"
         case StringType():

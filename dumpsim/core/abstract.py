@@ -13,6 +13,7 @@ __all__ = [
     "FunctionType",
     "MonadType",
     "NoneType",
+    "ObjectType",
     "ScalarType",
     "StringType",
     "TensorType",
@@ -101,15 +102,28 @@ class FunctionType:
     """A function of the graph."""
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """A value of the compiler: ``EnvType`` of gradients by weights, ``SymbolicKey`` of one of them."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TupleType:
-    """A tuple (or list) of values; `value` holds the Python tuple where all of it is constant."""
+    """A tuple (or list) of values; `value` holds the Python tuple where all of it is constant.
+
+    `counted` : the text says that each item is used, as it does of constants.
+    """
 
     items: tuple["Abstract", ...]
     value: Any = None
+    counted: bool = False
 
 
-Abstract = TensorType | ScalarType | StringType | TypeType | NoneType | MonadType | FunctionType | TupleType
+Abstract = (
+    TensorType | ScalarType | StringType | TypeType | NoneType | MonadType | FunctionType | ObjectType | TupleType
+)
 
 
 def tensors_of(abstract: Abstract) -> tuple[TensorType, ...]:

@@ -7,17 +7,20 @@ and whose gradient it takes by ``J``: gradients by weights come out of an enviro
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType
+from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType, ObjectType, TensorType, TupleType
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, text_of, topological
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of
+from dumpsim.graph.mindspore.monads import joined
 from dumpsim.graph.nodetext import NodeText
+from dumpsim.graph.parallel.virtual import GATHER
 
 __all__ = ["CALL", "Differentiated", "apart"]
 
 CALL = "()"  # the type of a node that calls its first operand
+_BETWEEN = ("_MirrorOperator", GATHER)  # between a weight and its users
 _U = MonadType(kind="U")
-_FUNCTION = FunctionType()
+_FUNCTION, _ENVIRONMENT, _KEY = FunctionType(), ObjectType("EnvType"), ObjectType("SymbolicKey")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,14 @@ class Differentiated:
         it reads are parameters of `root`.
     token : Constant
         The last formal parameter of `inner`: the monad.
+    scope : str
+        Of the cell that is differentiated.
     """
 
     root: Graph
     inner: Graph
     token: Constant
+    scope: str
 
 
 def apart(graph: Graph, name: str) -> Differentiated | None:
@@ -63,6 +69,10 @@ class _Splitter:
         used = {id(value) for node in self._inner for value in node.operands}
         self._arguments = [p for p in graph.parameters if not p.is_weight and id(p) in used]
         self._replaced: dict[int, Value] = {}
+        made = [node for node in self._inner if text_of(node).sources]
+        self._scope = made[-1].scope if made else "Default"
+        kind = self._loss.abstract  # inserted nodes have none yet
+        self._kind = _plain(self._seed.abstract) if isinstance(kind, NoneType) else kind
         self._token = Constant(value="U", abstract=_U)
 
     def split(self) -> Differentiated | None:
@@ -70,6 +80,7 @@ class _Splitter:
             return None
         loads = [node for node in self._inner if node.op_type == "Load"]
         inner = self._function(loads)
+        loads += [v for v in self._wanted if isinstance(v, Node) and v.op_type == "Load" and id(v) not in self._ids]
         results, token = self._calls(inner)
         items: dict[int, Value] = {}
         for node in self._nodes:
@@ -90,7 +101,7 @@ class _Splitter:
                 node.operands = [self._now(value) for value in node.operands]
         output = self._graph.output
         root = replace(self._graph, output=self._now(output) if output is not None else None)
-        return Differentiated(root=root, inner=inner, token=self._token)
+        return Differentiated(root=root, inner=inner, token=self._token, scope=self._scope)
 
     def _orders_loads(self, node: Node, loads: Sequence[Node]) -> bool:
         after = node.operands[1]
@@ -115,26 +126,42 @@ class _Splitter:
         output: Value = self._loss
         if loads:
             assert isinstance(output, Node)
-            reads: Value = loads[0] if len(loads) == 1 else _node("MakeTuple", loads)
+            order = joined(self._reads())
+            reads: Value = order[0] if len(order) == 1 else _bundle(order)
             after = _node("UpdateState", [token, reads], _U)
             variable = text_of(output).variable
-            output = _node("Depend", [output, after], output.abstract, variable=variable, side_effect_propagate=1)
+            output = _node("Depend", [output, after], self._kind, variable=variable, side_effect_propagate=1)
         return Graph(name=self._name, parameters=formals, output=output, trail=list(self._inner))
+
+    def _reads(self) -> list[list[Node]]:
+        """What each node of the forward pass reads at once, in the order of the program."""
+        found: list[list[Node]] = []
+        seen: set[int] = set()
+        for node in self._graph.trail:
+            if id(node) not in self._ids or node.op_type in ("UpdateState", "Depend", *_BETWEEN):
+                continue
+            read = [load for load in map(_load_of, node.operands) if load is not None and id(load) not in seen]
+            if read:
+                found.append(list(dict.fromkeys(read)))
+                seen |= {id(load) for load in read}
+        return found
 
     def _calls(self, inner: Graph) -> tuple[list[Value], Value]:
         """The call of the function and of its gradient: the gradients, and the token after them."""
         first = Constant(value="U", abstract=_U)
-        call = _node(f"call @{self._name}", [*self._arguments, first], self._loss.abstract)
+        call = _node(f"call @{self._name}", [*self._arguments, first], self._kind)
         self._replaced[id(self._loss)] = call
         function = _node("J", [Constant(value=inner, abstract=_FUNCTION)], _FUNCTION, side_effect_propagate=1)
         token: Value = _node("UpdateState", [first, call], _U)
-        forward = _node(CALL, [function, *self._arguments, token])
+        pair = TupleType(items=(self._kind, _FUNCTION))
+        forward = _node(CALL, [function, *self._arguments, token], pair)
         backward = _node("TupleGetItem", [forward, constant(1)], _FUNCTION)
-        found = _node(CALL, [backward, self._seed])
-        environment = _node("TupleGetItem", [found, constant(0)])
+        gradients = TupleType(items=(_ENVIRONMENT, *(argument.abstract for argument in self._arguments)))
+        found = _node(CALL, [backward, self._seed], gradients)
+        environment = _node("TupleGetItem", [found, constant(0)], _ENVIRONMENT)
         token = _node("UpdateState", [token, forward], _U)
         results: list[Value] = []
-        reads: list[Value] = []
+        reads: list[Node] = []
         for value in self._wanted:
             weight = value.operands[0] if isinstance(value, Node) and value.op_type == "Load" else value
             kind = value.abstract
@@ -142,13 +169,29 @@ class _Splitter:
                 read = _node("Load", [weight, token], kind)
                 reads.append(read)
                 zeros = _node("ZerosLike", [read], kind)
-                results.append(_node("EnvironGet", [environment, _node("RefToEmbed", [weight]), zeros], kind))
+                results.append(_node("EnvironGet", [environment, _node("RefToEmbed", [weight], _KEY), zeros], kind))
             else:
                 place = next((at for at, one in enumerate(self._arguments) if one is weight), 0)
                 results.append(_node("TupleGetItem", [found, constant(1 + place)], kind))
         if reads:
-            token = _node("UpdateState", [token, reads[0] if len(reads) == 1 else _node("MakeTuple", reads)], _U)
+            order = joined([[read] for read in reads])
+            token = _node("UpdateState", [token, order[0] if len(order) == 1 else _bundle(order)], _U)
         return results, token
+
+
+def _load_of(value: Value) -> Node | None:
+    """The Load that a value is, or that sharding put an operator after."""
+    while isinstance(value, Node) and value.op_type in _BETWEEN:
+        value = value.operands[0]
+    return value if isinstance(value, Node) and value.op_type == "Load" else None
+
+
+def _bundle(values: Sequence[Value]) -> Node:
+    return _node("MakeTuple", values, TupleType(items=tuple(value.abstract for value in values)))
+
+
+def _plain(kind: Abstract) -> Abstract:
+    return TensorType(dtype=kind.dtype, shape=kind.shape) if isinstance(kind, TensorType) else kind
 
 
 def _node(

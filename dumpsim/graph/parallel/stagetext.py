@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dumpsim.core.abstract import Abstract, FunctionType, MonadType, NoneType, TensorType, TupleType, TypeType
+from dumpsim.core.abstract import (
+    Abstract,
+    FunctionType,
+    MonadType,
+    NoneType,
+    ScalarType,
+    TensorType,
+    TupleType,
+    TypeType,
+)
 from dumpsim.core.cutting import Strategy
 from dumpsim.core.irdoc import (
     ConstRef,
@@ -257,7 +266,7 @@ class _Writer:
             name=function.name,
             parent=title,
             formals=tuple((self._named[id(formal)], formal.abstract) for formal in formals),
-            nodes=(*nodes, self._return(function.output)),
+            nodes=(*nodes, self._return(function.output, parts.scope)),
             is_last=bool(nodes) and nodes[0].op_type == "Load",
         )
         self._nodes, self._index = own, index
@@ -283,7 +292,7 @@ class _Writer:
         self._in, self._nodes, self._index = before
         return found
 
-    def _return(self, output: Value | None) -> IrNode:
+    def _return(self, output: Value | None, scope: str = "Default") -> IrNode:
         return IrNode(
             index=None,
             name="",
@@ -292,12 +301,14 @@ class _Writer:
             operands=(self._operand(output),) if output is not None else (),
             operand_types=(output.abstract,) if output is not None else (),
             output=None,
-            full_name="Default",
+            full_name=scope,
         )
 
     def _part(self, value: Value) -> Abstract | None:
         """The type of a parameter that is cut."""
         shape = self._slices.get(value.name) if isinstance(value, Parameter) else None
+        if id(value) in self._named and isinstance(value, Parameter) and not value.is_weight:
+            return None  # a formal parameter
         kind = value.abstract
         return replace(kind, shape=shape) if shape is not None and isinstance(kind, TensorType) else None
 
@@ -350,7 +361,7 @@ class _Writer:
             operands=tuple(map(self._operand, operands)),
             operand_types=tuple(self._part(value) or _type(node, value) for value in operands),
             output=_shown(node),
-            full_name=node.scope,
+            full_name=_scope(node),
             instance_name=text.instance_name,
             primitive_attrs=_ordered(primitive_attributes(node, self._find)),
             sources=text.sources,
@@ -376,6 +387,7 @@ def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
     return {name: value for name, value in {**found, **text.attrs}.items() if not name.startswith("_")}
 
 
+_WRITERS = frozenset({"Assign", "AssignAdd", "AssignSub"})  # functions that give what they write
 # constants of inserted nodes that have no types yet
 _UNTYPED = frozenset({"Split", "TupleGetItem", "Concat", "ExpandDims", "Gather", "DtypeToEnum"})
 _ANEW = re.compile(r"\d+(OneHot)?\d+|redistribution_op_\d+")
@@ -385,14 +397,20 @@ _REPLACING = re.compile(r"redistribution_op_\d+")  # in the place of the script'
 def _type(node: Node, value: Value) -> Abstract:
     """The type of an operand; that of a tuple says which of its elements are used where the script's node takes it."""
     kind, is_constant = _shown(value), isinstance(value, Constant)
+    if node.op_type in _WRITERS and value is node.operands[0] and isinstance(kind, TensorType):
+        return replace(kind, inplace=True)
     if isinstance(kind, TypeType) and isinstance(value, Constant):
         kind = NoneType() if isinstance(node.abstract, NoneType) else _number(value).abstract
     if is_constant and not isinstance(kind, TensorType) and (_is_anew(node) or _is_sliced_tile(node)):
         return NoneType()
+    if isinstance(kind, TupleType) and not kind.items and is_constant and text_of(node).sources:
+        return replace(kind, counted=True)
     if isinstance(kind, TupleType) and not (text_of(node).sources and is_constant):
         kind = replace(kind, value=None)
     if text_of(node).sources or not is_constant:
         return kind
+    if node.op_type == CALL:
+        return replace(kind, constant=True) if isinstance(kind, TensorType) else kind
     if isinstance(kind, TensorType) and node.op_type != "RealDiv":
         return replace(kind, value=None, constant=False)
     if isinstance(node.abstract, NoneType) and (node.op_type in _UNTYPED or _is_first_replacing(node)):
@@ -406,8 +424,17 @@ def _shown(value: Value) -> Abstract:
         return NoneType()
     kind = value.abstract
     if isinstance(value, Node) and value.op_type == "MakeTuple" and isinstance(kind, TupleType):
-        return replace(kind, items=tuple(map(_plain, kind.items)))  # of weights it has Loads by now
+        numbers = bool(kind.items) and all(isinstance(item, ScalarType) for item in kind.items)
+        return TupleType(items=tuple(map(_plain, kind.items)), counted=numbers)  # of weights it has Loads by now
+    if isinstance(value, Node) and value.op_type in _WRITERS and isinstance(kind, TensorType):
+        return replace(kind, inplace=kind.ref_key is not None)
     return kind
+
+
+def _scope(node: Node) -> str:
+    """The scope of a node; a tuple of numbers is made where the last of them is: by the map over the weights."""
+    last = node.operands[-1] if node.op_type == "MakeTuple" and node.operands else None
+    return last.scope if isinstance(last, Node) and isinstance(last.abstract, ScalarType) else node.scope
 
 
 def _plain(kind: Abstract) -> Abstract:

@@ -181,6 +181,19 @@ class Tracer:
             self.graph.parameters.append(found)
         return found
 
+    @contextmanager
+    def ordering_weights(self, given: Any) -> Iterator[None]:
+        """Let Parameters that are used first in here follow in the order in which they are given.
+
+        MindSpore resolves the arguments of a call before what the called function does with them. [observed 2.10]
+        """
+        parameters = self.graph.parameters
+        before = len(parameters)
+        yield
+        places = {id(tensor): place for place, tensor in reversed(list(enumerate(values.tensors_in(given))))}
+        new = parameters[before:]
+        parameters[before:] = sorted(new, key=lambda one: places.get(id(one.storage), len(places)))
+
     # -- nodes
 
     def emit(

@@ -114,7 +114,13 @@ class HyperMap:
         function, sequences = (args[0], args[1:]) if self.ops is None else (self.ops, args)
         if not callable(function):
             raise ScriptTypeError("the first argument is not a function", where=type(self).__name__)
-        return self._mapped(function, sequences)
+        from dumpsim.frontends.mindspore._current import capturing
+
+        tracer = capturing()
+        if tracer is None:
+            return self._mapped(function, sequences)
+        with tracer.ordering_weights((*getattr(function, "args", ()), *sequences)):
+            return self._mapped(function, sequences)
 
     def _mapped(self, function: Callable[..., Any], sequences: tuple[Any, ...]) -> Any:
         first = sequences[0]
