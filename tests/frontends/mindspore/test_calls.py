@@ -51,7 +51,8 @@ def equal(line, ours, theirs):
 
 
 @pytest.mark.parametrize("part", evaluate().sections())
-def test_calls_give_what_the_real_ones_give(part, tmp_path):
+def test_calls_give_what_the_real_ones_give(part, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some lines write checkpoints
     session = Session(RunSettings(quiet=True), environment={})
     Session.use(session)
     ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")

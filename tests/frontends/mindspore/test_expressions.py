@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import dumpsim.frontends.mindspore as ms
+from dumpsim.core.settings import RunSettings
+from dumpsim.runtime.session import Session
+from dumpsim.world.context import RankContext, use
+
 HERE = Path(__file__).parents[3] / "fixtures/frontends/mindspore/expressions"
 RECORDED = json.loads((HERE / "expressions.json").read_text())
 COMMAND = [sys.executable, "-m", "dumpsim", "run", "--mindspore", "2.10", "--device", "cpu", "-q", "--manifest", "none"]
@@ -62,6 +67,48 @@ def test_operators_of_python_are_the_recorded_ones(tmp_path, every):
     different = {line: ours[line] for line in ours if not _equal(ours[line], RECORDED[line])}
     assert len(ours) == len(chosen) > 130 / every
     assert not different
+
+
+def _orders(jobs, place, monkeypatch):
+    """The operators that lines become, in the order in which they run, in this process."""
+    recorder = _recorder()
+    monkeypatch.setitem(sys.modules, "mindspore", ms)
+    monkeypatch.setitem(sys.modules, "record", recorder)
+    operands = [recorder.operand(name) for name in recorder.NAMES.split()]
+    found = {}
+    for number, line, gradient in jobs:
+        path, space = place / f"line{number}.py", {"__name__": f"line{number}"}
+        body = line.replace("; ", "\n        ") if "return " in line else f"return {line}"
+        path.write_text(recorder.NET.format(names=", ".join(recorder.NAMES.split()), body=body))
+        with use(RankContext.from_environment()):
+            session = Session(RunSettings(quiet=True), environment={})
+            Session.use(session)
+            ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+            session.configure(target="CPU")
+            exec(compile(path.read_text(), str(path), "exec"), space)
+            try:
+                space["Grad" if gradient else "Net"]()(*operands)
+                graphs = [graph for one in session.executors() for graph in one.program.kernel_graphs]
+                names = [node.full_name for graph in graphs for node in graph.order]
+            except Exception as error:
+                names = [repr(error)]
+        found[recorder.named(line, gradient)] = [_without_number(name) for name in names]
+    return found
+
+
+def _without_number(name):
+    """The number of an operator of its name depends on what else was compiled."""
+    return re.sub(r"-op\d+$", "", name.removeprefix("Default/"))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_operators_run_in_the_recorded_order(tmp_path, monkeypatch, part):
+    recorder, listed = _recorder(), set((HERE / "different.txt").read_text("utf-8").splitlines())
+    jobs = [job for job in recorder.jobs() if "order" in RECORDED.get(recorder.named(*job[1:]), ())][part::4]
+    found = _orders(jobs, tmp_path, monkeypatch)
+    wanted = {name: [_without_number(one) for one in RECORDED[name]["order"]] for name in found}
+    different = {name: (found[name], wanted[name]) for name in found if found[name] != wanted[name]}
+    assert {name: names for name, names in different.items() if name not in listed} == {}
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dumpsim.core.errors import CaptureError
+from dumpsim.core.errors import CaptureError, ScriptValueError
 from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.dispatch import call as run
 from dumpsim.frontends.mindspore._capture.frame import Position
@@ -15,6 +15,12 @@ __all__ = ["as_bool", "leaving", "negation", "static", "truth_of"]
 def truth_of(condition: Any) -> Any:
     """The condition as a bool, or as the tensor of the graph that decides it."""
     if values.is_tensor(condition) and condition._symbol is not None:
+        shape = condition._shape
+        if len(shape) > 1 or any(isinstance(extent, int) and extent not in (1, -1) for extent in shape):
+            shown = ", ".join(map(str, shape))
+            raise ScriptValueError(
+                f"Only tensor which shape is () or (1,) can be converted to bool, but got tensor shape is ({shown})"
+            )
         return condition
     if values.is_parameter(condition) and capturing() is not None:
         return condition

@@ -333,7 +333,7 @@ class Model:
             )
         if valid_dataset is not None and not _is_frequency(valid_frequency):
             raise ScriptTypeError(
-                f"For 'Model.fit', the type of 'valid_frequency' must be a list or a integer, but got type "
+                f"For 'Model.fit', the type of 'valid_frequency' must be a list or an integer, but got type "
                 f"{type(valid_frequency)}."
             )
 

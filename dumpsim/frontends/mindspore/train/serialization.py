@@ -162,6 +162,10 @@ def load_checkpoint(
     UnreadableError
         For a file that is not a checkpoint.
     """
+    if not isinstance(ckpt_file_name, str):
+        raise ScriptTypeError(
+            f"For 'load_checkpoint', the argument 'ckpt_file_name' must be string, but got {type(ckpt_file_name)}."
+        )
     path = Path(ckpt_file_name)
     if path.suffix != ".ckpt":
         raise ScriptValueError(
@@ -222,6 +226,8 @@ def load_param_into_net(
                 f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same shape "
                 f"as {parameter.name} in the argument 'parameter_dict'. But got its shape {parameter.shape} in the "
                 f"argument 'net' and shape {found.shape} in the argument 'parameter_dict'."
+                "May you need to check whether the checkpoint you loaded is correct or the batch size and so on in the "
+                "'net' and 'parameter_dict' are same."
             )
         parameter.set_data(found)
         used.add(parameter.name)

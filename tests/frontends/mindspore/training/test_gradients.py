@@ -236,7 +236,7 @@ def test_vjp(mode):
     value, back = ms.vjp(lambda a: a * a, Tensor(x))
 
     np.testing.assert_allclose(value.asnumpy(), x * x, rtol=1e-6)
-    np.testing.assert_allclose(back(Tensor(sens)).asnumpy(), 2 * x * sens, rtol=1e-6)
+    np.testing.assert_allclose(back(Tensor(sens))[0].asnumpy(), 2 * x * sens, rtol=1e-6)
 
 
 def test_aux_outputs_are_passed_on(mode):

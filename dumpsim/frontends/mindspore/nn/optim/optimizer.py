@@ -214,11 +214,11 @@ class Optimizer(Cell):
                 self.is_group_lr = True
                 own_rate = self._held(self._rate(group["lr"]), f"learning_rate_group_{number}")
             own_decay = self._decay(group["weight_decay"]) if "weight_decay" in group else decay
-            for parameter in _listed(group.get("params"), "group `params`"):
+            for place, parameter in enumerate(_listed(group.get("params"), "group `params`")):
                 if not isinstance(parameter, Parameter):
                     raise ScriptTypeError(
                         "For 'Optimizer', the element in group parameters must be Parameter type, "
-                        f"but got {type(parameter)}."
+                        f"but got {type(parameter)} at index {place}."
                     )
                 if parameter.name in names:
                     raise _RepeatedError(

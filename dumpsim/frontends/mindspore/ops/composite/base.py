@@ -247,8 +247,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
             fn, inputs, {}, positions=tuple(range(len(inputs))), weights=chosen,
             sens=sens[0] if len(sens) == 1 else sens, has_aux=has_aux,
         )  # fmt: skip
-        first = of_inputs if len(of_inputs) > 1 else of_inputs[0] if of_inputs else ()
-        return first if weights is None else (first, of_weights)
+        return tuple(of_inputs) if weights is None else (tuple(of_inputs), of_weights)
 
     return (value[0], back, value[1:]) if has_aux else (value, back)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._checkparam import check_bool, check_non_negative_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 
@@ -27,10 +28,11 @@ class CheckpointConfig:
             raise UnsupportedError("checkpoints by time", where="CheckpointConfig(save_checkpoint_seconds)")
         if any(value not in (None, True, False, 0, "AES-GCM", "ckpt") for value in options.values()):
             raise UnsupportedError(f"the settings {sorted(options)}", where="CheckpointConfig")
+        check_non_negative_int(save_checkpoint_steps)
+        check_non_negative_int(keep_checkpoint_max)
+        check_bool(options.get("integrated_save", True))
         if save_checkpoint_steps < 1 or keep_checkpoint_max < 1:
-            raise ScriptValueError(
-                "save_checkpoint_steps and keep_checkpoint_max must be > 0", where="CheckpointConfig"
-            )
+            raise UnsupportedError("checkpoints by time or of any number", where="CheckpointConfig")
         self.save_checkpoint_steps = save_checkpoint_steps
         self.keep_checkpoint_max = keep_checkpoint_max
 

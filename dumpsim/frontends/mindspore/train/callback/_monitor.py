@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import DumpsimError, ScriptValueError
+from dumpsim.core.errors import DumpsimError
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 
@@ -40,12 +41,7 @@ class LossMonitor(Callback):
     """
 
     def __init__(self, per_print_times: int = 1) -> None:
-        if isinstance(per_print_times, bool) or not isinstance(per_print_times, int) or per_print_times < 0:
-            raise ScriptValueError(
-                f"The input value must be int and must >= 0, but got '{per_print_times}' with type "
-                f"'{type(per_print_times).__name__}'."
-            )
-        self._per_print_times = per_print_times
+        self._per_print_times = check_non_negative_int(per_print_times)
         self._last_print_time = 0
 
     def step_end(self, run_context: RunContext) -> None:
