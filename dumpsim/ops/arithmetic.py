@@ -164,16 +164,18 @@ def _grad_pow(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 def _grad_extreme(loses: str, wins: str) -> Grad:
-    """Maximum and Minimum: the winner takes the gradient, equals share it."""
+    """Maximum and Minimum: the winner takes the gradient, equals share it. [source SelectScalar in grad_math_ops.cc]"""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         x, y = operands
         gradients: list[Any] = [None, None]
-        zeros = b.emit("FillV2", shape_of(out), number(0, out))
+        zeros = b.emit("FillV2", shape_of(out), number(0, out)) if b.in_graph else number(0, out)
         shared = b.emit("Select", b.emit("Equal", x, y), b.emit("Divs", dout, 2), dout)
         for index, comparison in enumerate((loses, wins)):
             if is_variable(operands[index]):
-                gradients[index] = b.emit("Select", b.emit(comparison, x, y), zeros, shared)
+                loser = b.emit(comparison, x, y)
+                masked = ("Select", loser, zeros, shared) if b.in_graph else ("MaskedFill", shared, loser, zeros)
+                gradients[index] = b.emit(*masked)
         return unbroadcast_pair(b, operands, gradients)
 
     return grad

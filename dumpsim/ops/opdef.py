@@ -42,6 +42,11 @@ class Emitter(Protocol):
 class GradBuilder(Emitter, Protocol):
     """Emits the nodes of a gradient."""
 
+    @property
+    def in_graph(self) -> bool:
+        """Whether the vendor makes the gradient in GRAPH mode."""
+        ...
+
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """What `one` emits where the condition holds, else what `other` emits: symbols of tensors of one type."""
         ...

@@ -26,6 +26,8 @@ NETS = {
     "r88_037_gradient": "a branch gives what only a loop takes whose results nobody needs, with gradients of zero",
     "r1_017_gradient": "variables of an unrolled loop are formal parameters, as are those of differentiated branches",
     "r1_167_for": "a read for nobody takes the place of later ones among those that the result waits for",
+    "r20261202_018_pynative": "the gradient of a maximum fills masks where the script does not run in GRAPH mode",
+    "r20261202_002_shared": "a function that applies an operator and nothing else takes the scope of its call",
     "h_optim": "a learning rate's Cast is its own, not the library's function that its first caller names",
     "h_jitgrad": "a record holds the last step of a jit function",
 }

@@ -114,6 +114,10 @@ class Builder:
     def item(self, value: Any, index: int) -> Any:
         return self.emit("TupleGetItem", value, index)
 
+    @property
+    def in_graph(self) -> bool:
+        return True
+
     def choose(self, condition: Any, one: Any, other: Any) -> Any:
         return one() if bool(content_of(condition)) else other()
 

@@ -182,6 +182,11 @@ class NodeBuilder(NodeMaker):
         (self._folded_late if summed else self._late).append(zeros)
         return zeros
 
+    @property
+    def in_graph(self) -> bool:
+        """Whether the script does not run in PYNATIVE mode, where sums have a scope of their own."""
+        return not self._sums
+
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """A branch that a rule makes."""
         blocks = []

@@ -390,6 +390,11 @@ class EagerBuilder:
             return value[index]
         return self.symbol(self._tensors[id(value)][index])
 
+    @property
+    def in_graph(self) -> bool:
+        """No: operators run one by one."""
+        return False
+
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """Run what the condition asks for."""
         return one() if bool(self.tensor(condition).asnumpy()) else other()

@@ -123,13 +123,28 @@ def _walk(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[Loo
         for part in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
             yield from _walk(part, names)
         called = _dotted(node.func)
-        yield (called if called and called[0] not in names else ("",)), True
+        if called and called[0] not in names:
+            yield called, True
+        elif not _is_method_of_tensor(node.func):
+            yield ("",), True
+    elif isinstance(node, ast.Attribute):
+        yield from _walk(node.value, names)
     elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Starred)):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 yield from _walk(child, names)
     elif not isinstance(node, ast.Constant):
         yield ("",), True  # a function of its own
+
+
+def _is_method_of_tensor(called: ast.expr) -> bool:
+    """Whether a method of a variable or of a result is called, which no script wrote: its value is a tensor."""
+    if not isinstance(called, ast.Attribute):
+        return False
+    value: ast.expr = called
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return not isinstance(value, ast.Name) or value.id != "self"
 
 
 def _follow(variable: _Variable | None) -> Iterator[LookUp]:

@@ -48,10 +48,17 @@ def has_branch(name: str) -> bool:
 
     Examples
     --------
-    >>> has_branch("relu"), has_branch("tanh")
-    (True, False)
+    >>> has_branch("relu"), has_branch("tanh"), has_branch("mul")
+    (True, False, False)
     """
-    return "bool_" in CALLS.get(name, "").split()
+    return name not in _PLAIN and "bool_" in CALLS.get(name, "").split()
+
+
+# functions that apply an operator and nothing else; what they test, the operator's signature tests
+# [wheel ops/auto_generate/gen_ops_def.py; observed 2.10: all of them, called by the root and by a cell]
+_PLAIN = frozenset(
+    {"log_softmax", "cat", "reshape", "transpose", "permute", "tile", "mul", "broadcast_to", "masked_fill"}
+)
 
 
 # by the operator and the kind of its operands: "tensor", "sequence", "scalar", "" for any
