@@ -148,3 +148,74 @@ def test_compare_has_a_row_a_pair(run):
     assert [line.split("\t")[1:3] for line in few[1:]] == [
         ["Default_Add-op1", "output"], ["Default_Add-op2", "input"], ["Default_Add-op3", "output"]
     ]  # fmt: skip
+
+
+def test_compare_as_json_has_every_measure(run):
+    code, out, _ = run("compare", "a", "b", "--json")
+    assert (code, len(out)) == (1, 8)
+    rows = [json.loads(line) for line in out]
+    for row, number, io in ((rows[3], 1, "output"), (rows[7], 3, "output"), (rows[0], 0, "input")):
+        assert (row["path"], row["other_path"]) == (file_of("a", number, io), file_of("b", number, io))
+    names = {"rank": 0, "iteration": 0, "op_type": "Add", "op_name": "Default_Add-op1", "io": "output", "slot": 0}
+    assert rows[3] == {
+        **names, "other_type": "Add", "other_name": "Default_Add-op1", "other_io": "output", "other_slot": 0,
+        "matched_by": "name", "verdict": "differs", "basis": "values", "dtype": "float32", "other_dtype": "float32",
+        "shape": [2, 3], "other_shape": [2, 3], "outside": 6, "count": 6, "rtol": 0.0001, "atol": 0.0002,
+        # six elements of 3 against 2
+        "cosine": 1.0, "max_absolute": 1.0, "accumulated_relative": 6 * 0.5, "relative_euclidean": 0.5,
+        "kullback_leibler": 0.0, "mean_absolute": 1.0, "root_mean_square": 1.0, "max_relative": 0.5,
+        "mean_relative": 0.5, "mean": 3.0, "deviation": 0.0, "other_mean": 2.0, "other_deviation": 0.0, "note": "",
+        "source": "", "path": file_of("a", 1, "output"), "other_path": file_of("b", 1, "output"), "matched_share": 1.0,
+    }  # fmt: skip
+    assert (rows[7]["other_mean"], rows[7]["other_deviation"]) == (2.5, pytest.approx((35 / 12) ** 0.5))
+    assert (rows[7]["mean"], rows[7]["max_absolute"], rows[7]["atol"]) == ("nan", "nan", pytest.approx(0.0003))
+    equal = ("verdict", "outside", "rtol", "max_absolute", "note")
+    assert [rows[0][name] for name in equal] == ["equal", 0, 0.0001, 0.0, ""]
+
+
+def test_first_as_json(run):
+    (line,) = run("first", "a", "--json")[1]
+    assert json.loads(line) == {
+        "kind": "made", "what": "nan", "rank": 0, "iteration": 0, "op_type": "Add", "op_name": "Default_Add-op3",
+        "tensor": "output.0", "basis": "inputs", "detail": "1 NaN", "source": "", "code": "",
+        "path": file_of("a", 3, "output"), "other_path": None, "other_name": "", "note": "",
+        "next": "dumpsim show a --op Default_Add-op3 --iteration 0", "error_in": None, "error_out": None,
+        "explained": None, "verdict": "",
+    }  # fmt: skip
+    (line,) = run("first", "a", "b", "--json")[1]
+    found = json.loads(line)
+    names = ("op_name", "other_name", "path", "other_path", "error_in", "error_out", "verdict")
+    assert [found[name] for name in names] == [
+        "Default_Add-op1", "Default_Add-op1", file_of("a", 1, "output"), file_of("b", 1, "output"), 0.0, 0.5, "suspect"
+    ]  # fmt: skip
+    assert found["explained"] == found["ranking"][0]["explained"] == 16 * 2.0**-24
+    assert [(one["op_name"], one["error_in"], one["error_out"]) for one in found["ranking"]] == [
+        ("Default_Add-op1", 0.0, 0.5), ("Default_Add-op3", 0.0, "inf")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_replay(run, tmp_path, as_json):
+    ops = [("ReLU", "Default/ReLU-op0", [V[1]], [V[1]]), ("ReLU", "Default/ReLU-op1", [V[1]], [V[2]]),
+           ("Odd", "Default/Odd-op1", [V[1]], [V[2]])]  # fmt: skip
+    write(tmp_path / "c", ops)
+    code, out, err = run("replay", "c", *(["--json"] if as_json else []))
+    assert code == 1
+    assert [line.strip() for line in err] == [
+        "skipped: 1 Odd: unknown operator type", "2 operators recomputed: 1 ok, 1 skipped, 1 suspect"
+    ]  # fmt: skip
+    place = {"graph": 0, "iteration": 0, "rank": 0, "source": ""}
+    if as_json:
+        assert [json.loads(line) for line in out] == [
+            {"op_name": "Default_ReLU-op1", "op_type": "ReLU", "error": 1.0, "explained": 0.0, "verdict": "suspect",
+             "reason": "output.0[0, 0], 6 of 6 elements", **place},
+            {"op_name": "Default_ReLU-op0", "op_type": "ReLU", "error": 0.0, "explained": 0.0, "verdict": "ok",
+             "reason": "", **place},
+            {"op_name": "Default_Odd-op1", "op_type": "Odd", "error": None, "explained": None, "verdict": "skipped",
+             "reason": "unknown operator type", **place},
+        ]  # fmt: skip
+    else:
+        assert [line.split("\t") for line in out] == [
+            ["op_type", "op_name", "verdict", "error", "explained", "excess", "reason"],
+            ["ReLU", "Default_ReLU-op1", "suspect", "1", "0", "inf", "output.0[0, 0], 6 of 6 elements"],
+        ]
