@@ -2,6 +2,7 @@
 
 import dis
 import math
+import os
 import sys
 import types
 
@@ -208,3 +209,12 @@ def test_arguments_by_position_are_those_without_a_name_on_each_cpython(named):
         assert _positional(code, step("CALL", 3), before) == 3
     assert _positional(code, step("CALL_FUNCTION_EX", 1), before) is None
     assert _positional(code, step("CALL"), before) is None
+
+
+def test_the_module_that_a_callee_was_looked_up_in():
+    frame = sys._getframe()
+    assert base_module(Load("LOAD_GLOBAL", "os", ("path", "join")), frame) == os.path.__name__
+    assert base_module(Load("LOAD_GLOBAL", "os", ("getcwd",)), frame) == "os"
+    assert base_module(Load("LOAD_GLOBAL", "os", ()), frame) is None
+    assert base_module(Load("LOAD_GLOBAL", "os", ("path", "sep", "join")), frame) is None
+    assert base_module(None, frame) is None

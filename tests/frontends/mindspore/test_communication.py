@@ -9,6 +9,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import communication as comm
 from dumpsim.frontends.mindspore._c_expression import GroupOptions
 from dumpsim.frontends.mindspore._vendor import exported
+from dumpsim.frontends.mindspore.communication._handle import Work
 from dumpsim.world import launch
 from dumpsim.world.context import RankContext, use
 
@@ -227,3 +228,13 @@ def test_options_of_a_group():
 def test_defaults_are_those_of_mindspore():
     assert str(inspect.signature(comm.get_rank).parameters["group"].default) == "hccl_world_group"
     assert list(inspect.signature(comm.create_group).parameters) == ["group", "rank_ids", "options"]
+
+
+def test_a_collective_is_waited_for_and_stored_once():
+    calls = []
+    work = Work(lambda: calls.append("wait"), lambda: calls.append("store"))
+    work.wait()
+    work.wait()
+    assert calls == ["wait", "store"]
+    Work(lambda: calls.append("alone")).wait()
+    assert calls[2:] == ["alone"]

@@ -311,3 +311,11 @@ def test_the_gradient_of_vmap():
     x = Tensor(X)
     gradient = ms.grad(lambda t: ops.vmap(ops.square)(t).sum())(x)
     np.testing.assert_allclose(gradient.asnumpy(), 2 * X)
+
+
+@pytest.mark.parametrize("steps", [[True], [1.5], [-1], ["a"], [0, None]])
+def test_steps_of_tensordump_are_numbers_from_0(steps):
+    from dumpsim.frontends.mindspore._c_expression import _tensordump_set_step
+
+    with pytest.raises(TypeError, match="_tensordump_set_step"):
+        _tensordump_set_step(steps)
