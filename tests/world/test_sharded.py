@@ -198,3 +198,23 @@ def test_slices_without_a_strategy_are_cut_where_they_take_rows_whole(text):
         np.testing.assert_array_equal(result, expected)
         if SLICES[text] is not None:
             assert strategies == [SLICES[text]]
+
+
+def test_the_hybrid_mode_leaves_collectives_to_the_script():
+    class Summed(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.reduce = ops.AllReduce()
+            self.weight = ms.Parameter(Tensor(np.full(4, get_rank() + 1, np.float32)), name="weight")
+
+        def construct(self, x):
+            return self.reduce(x * self.weight)
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        ms.set_auto_parallel_context(parallel_mode="hybrid_parallel", device_num=2)
+        return Summed()(Tensor(np.arange(4, dtype=np.float32))).asnumpy()
+
+    for result in launch(main, 2, settings=SETTINGS):
+        np.testing.assert_array_equal(result, 3 * np.arange(4))
