@@ -12,13 +12,14 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.gradient import reverse
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, in_parts
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of, topological, uses
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.capturedflow import order_outputs, place_of
 from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import compiled_scopes, load_scopes, shared_scopes
+from dumpsim.graph.mindspore.unused import Effects
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
@@ -153,7 +154,7 @@ class _Expander:
     def _differentiated(self, node: Node) -> list[Value]:
         given = gradient_of(node)
         output, wanted = outputs_of(node), wanted_of(node)
-        nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else below([output])
+        nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else self._below(output)
         nodes = in_parts(nodes, self._open[-1].trail)
         forward = list(everything(nodes))
         for each in forward:
@@ -192,6 +193,31 @@ class _Expander:
             if self._tell is not None and isinstance(value, Parameter):
                 self._tell(value, results[-1])
         return results
+
+    def _below(self, output: Value) -> list[Node]:
+        """The nodes that the output needs, as the vendor comes to them from it.
+
+        A weight is read after the calls with effects before, so that what these need comes first.
+        """
+        effects = Effects(self._open[0], self._find)
+        before: dict[int, Node] = {}
+        latest: Node | None = None
+        for node in self._open[-1].trail:
+            if latest is not None:
+                before[id(node)] = latest
+            latest = node if node.blocks and node.op_type != GRADIENT and effects.is_busy(node) else latest
+        if latest is None:
+            return below([output])
+
+        def needs(node: Node) -> list[Value]:
+            call = before.get(id(node))
+            if node.blocks:
+                return uses(node) if call is None or not effects.is_busy(node) else [*uses(node), call]
+            reads = [isinstance(value, Parameter) and value.is_weight for value in node.operands]
+            return [v if call is None or not r else call for v, r in zip(node.operands, reads, strict=True)]
+
+        needed = {id(node) for node in below([output])}
+        return [node for node in topological([output], needs) if id(node) in needed]
 
     def _teller(self, builder: NodeBuilder) -> Callable[[Value, Any], None] | None:
         tell = self._tell

@@ -19,7 +19,7 @@ from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["drop_unused"]
+__all__ = ["Effects", "drop_unused"]
 
 
 def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
@@ -27,7 +27,7 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
     Branches and loops whose gradient is in the network keep all outputs: the gradient counts on their places.
     """
-    effects = _Effects(graph, find)
+    effects = Effects(graph, find)
     first = _Dropper(effects, None)
     first.graph(graph, None)
     dropper = _Dropper(effects, first.places)
@@ -36,7 +36,7 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
     return graph
 
 
-class _Effects:
+class Effects:
     """Which nodes are effects or read weights, and which values depend on such nodes; see `monads`.
 
     In a network with gradients only writing counts: unused code is dropped with them. [fitted]
@@ -138,7 +138,7 @@ class _Dropper:
     [observed 2.10: r1_045, r1_187]
     """
 
-    def __init__(self, effects: _Effects, taken: dict[int, set[int]] | None) -> None:
+    def __init__(self, effects: Effects, taken: dict[int, set[int]] | None) -> None:
         self._effects = effects
         self._taken = taken
         self._live: set[int] = set()  # ids of values
