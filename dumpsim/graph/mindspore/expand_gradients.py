@@ -154,7 +154,7 @@ class _Expander:
     def _differentiated(self, node: Node) -> list[Value]:
         given = gradient_of(node)
         output, wanted = outputs_of(node), wanted_of(node)
-        nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else self._below(output)
+        nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else self._below(output, given.function)
         nodes = in_parts(nodes, self._open[-1].trail)
         forward = list(everything(nodes))
         for each in forward:
@@ -194,11 +194,14 @@ class _Expander:
                 self._tell(value, results[-1])
         return results
 
-    def _below(self, output: Value) -> list[Node]:
-        """The nodes that the output needs, as the vendor comes to them from it.
+    def _below(self, output: Value, function: Call | None) -> list[Node]:
+        """The nodes that the output of a function needs, as the vendor comes to them from it.
 
-        A weight is read after the calls with effects before, so that what these need comes first.
+        A weight is read after the calls with effects before, so that what these need comes first. Loops whose results
+        nobody reads are on the way: what follows them is a function that they call.
         """
+        mine = {id(node) for node in _every(function)} if function is not None else set()
+        loops = [node for node in self._open[-1].trail if node.op_type == "While" and id(node) in mine]
         effects = Effects(self._open[0], self._find)
         before: dict[int, Node] = {}
         latest: Node | None = None
@@ -207,7 +210,7 @@ class _Expander:
                 before[id(node)] = latest
             latest = node if node.blocks and node.op_type != GRADIENT and effects.is_busy(node) else latest
         if latest is None:
-            return below([output])
+            return below([output, *loops])
 
         def needs(node: Node) -> list[Value]:
             call = before.get(id(node))
@@ -216,8 +219,8 @@ class _Expander:
             reads = [isinstance(value, Parameter) and value.is_weight for value in node.operands]
             return [v if call is None or not r else call for v, r in zip(node.operands, reads, strict=True)]
 
-        needed = {id(node) for node in below([output])}
-        return [node for node in topological([output], needs) if id(node) in needed]
+        needed = {id(node) for node in below([output, *loops])}
+        return [node for node in topological([output, *loops], needs) if id(node) in needed]
 
     def _teller(self, builder: NodeBuilder) -> Callable[[Value, Any], None] | None:
         tell = self._tell
@@ -273,6 +276,15 @@ def _mark_inlined(around: Call) -> None:
     for call in around.entries:
         if isinstance(call, Call):
             _count_calls(call, 0, 0)
+
+
+def _every(call: Call) -> Iterator[Node]:
+    """The nodes of a call and of all calls inside."""
+    for entry in call.entries:
+        if isinstance(entry, Node):
+            yield entry
+        else:
+            yield from _every(entry)
 
 
 def _count_calls(call: Call, calls: int, frame: int) -> None:

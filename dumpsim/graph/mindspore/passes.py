@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dumpsim.graph.compilation import Compilation, Draft, OperatorNumbers, Pass
+from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Graph, Node, text_of
 from dumpsim.graph.mindspore.actors import MOST_ACTORS, launch_order
 from dumpsim.graph.mindspore.backend import adapt_to_kernels
@@ -15,6 +16,7 @@ from dumpsim.graph.mindspore.expand_gradients import expand_gradients
 from dumpsim.graph.mindspore.funcform import FuncForm, number_functions
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
+from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.graph.mindspore.handout import hand_out_gradients
 from dumpsim.graph.mindspore.loads import merge_loads
 from dumpsim.graph.mindspore.merge import merge_equal
@@ -62,6 +64,9 @@ def _merge_equal(state: Compilation) -> None:
 
 def _expand_gradients(state: Compilation) -> None:
     """Put backward passes in the place of gradient nodes; of a network that is split, their values have layouts."""
+    nodes = list(everything(state.captured.trail))
+    if any(node.op_type == "While" for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
+        drop_unused(state.captured, state.find)  # variables of loops that nobody reads have no gradients
     tell = None if state.sharding is None else state.sharding.note_gradient
     expand_gradients(state.captured, state.find, tell=tell)
 

@@ -17,6 +17,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.graph.effects import DEAD, behind_depend, has_effect, own_operands
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
+from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Effects", "drop_unused"]
@@ -44,7 +45,9 @@ class Effects:
 
     def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
         self._find = find
-        self.counts_reads = not any(node.scope.startswith("Gradients/") for node in everything(graph.trail))
+        self.counts_reads = not any(
+            node.scope.startswith("Gradients/") or node.op_type == GRADIENT for node in everything(graph.trail)
+        )
         self._known: dict[frozenset[object], dict[int, bool]] = {}
         self._read = {id(value) for node in everything(graph.trail) for value in uses(node)}
         self._read |= {id(value) for node in topological([graph.output]) for value in node.operands} | {
