@@ -207,7 +207,7 @@ class _Rounds:
         elif control_of(split).jumps:
             sides = list(zip(split.blocks, control_of(split).jumps, control_of(split).starts, strict=True))
             free = _once([value for block, *_ in sides for value in _free(block.trail, block.output, tail)])
-            made = self._made(nodes[:at], free, free, wanted)
+            made = self._made(nodes[:at], free, free, wanted, condition=split.operands[0])
             made.inner = tuple(self._side(block, how, start, tail, free) for block, how, start in sides)
         else:
             parts = [node for node in rest if node.op_type == "TupleGetItem" and node.operands[0] is split]
@@ -229,13 +229,24 @@ class _Rounds:
         made.inner = (self._step(later, block.output, tail, free),)
         return made
 
-    def _made(self, nodes: Sequence[Node], values: Sequence[Value], given: list[Value], wanted: list[Value]) -> _Made:
-        bundle = bundle_of(list(values))
+    def _made(
+        self,
+        nodes: Sequence[Node],
+        values: Sequence[Value],
+        given: list[Value],
+        wanted: list[Value],
+        *,
+        condition: Value | None = None,
+    ) -> _Made:
+        bundle = bundle_of([*values] if condition is None else [*values, condition])
         inside = {id(node) for node in nodes} | {id(bundle)}
         with self._builder.block("unwind") as graph, self._builder.formal(wanted):
             arguments = [argument_of(graph, value.abstract) for value in given]
+            seeds: list[Any] = list(arguments)
+            if condition is not None and id(condition) in inside:  # its gradient is zero, see `control_gradients`
+                seeds.append(self._builder.late_zeros(condition.abstract))
             assert isinstance(bundle.abstract, TupleType)
-            sens = Parts(abstract=bundle.abstract, items=tuple(arguments))
+            sens = Parts(abstract=bundle.abstract, items=tuple(seeds))
             forward = [node for node in below([bundle]) if id(node) in inside]
             found = self._reverse(bundle, sens, wanted, forward)
         return _Made(graph=graph, given=given, arguments=arguments, wanted=wanted, found=found)

@@ -305,7 +305,9 @@ def _gives_tuple(node: Node) -> bool:
 
     That changes the functions, which are then analysed again. [observed 2.10: five networks]
     """
-    return node.op_type == "If" and isinstance(node.abstract, TupleType) and len(node.abstract.items) > 1
+    if node.op_type != "If" or control_of(node).jumps:  # a branch at the end of a round gives what the function gives
+        return False
+    return isinstance(node.abstract, TupleType) and len(node.abstract.items) > 1
 
 
 def _taken_apart(nodes: Iterable[Node]) -> set[int]:
