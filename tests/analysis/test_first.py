@@ -760,3 +760,12 @@ def test_the_next_command_names_the_step(tmp_path):
         api(tmp_path / f"step{step}", calls_of(NAN, GOOD))
     (found,) = dumpsim.first(tmp_path, everything=True)
     assert found.next == f"dumpsim show {tmp_path} --op Torch_abs_0_backward --iteration 0 --step 2"
+
+
+def test_inputs_that_one_dump_alone_has_judge_nothing(tmp_path):
+    """Whether the result follows from them cannot be seen; with both it can."""
+    for name, inputs, result in (("a", [FLAT[1]], FLAT[2]), ("b", [], FLAT[3]), ("c", [FLAT[1]], FLAT[3])):
+        write(tmp_path / name, [("Add", "Default/Add-op0", inputs, [result])])
+    assert [one.basis for one in dumpsim.first(tmp_path / "a", tmp_path / "b")] == ["order"]
+    assert [one.basis for one in dumpsim.first(tmp_path / "b", tmp_path / "a")] == ["order"]
+    assert [one.basis for one in dumpsim.first(tmp_path / "a", tmp_path / "c")] == ["inputs"]

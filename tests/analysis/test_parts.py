@@ -238,3 +238,26 @@ def test_inputs_that_differ_nearly_as_much_are_told(monkeypatch, result, inputs,
     tensors = [value if value is None else SimpleNamespace(size=value) for value in (result, *inputs)]
     text = f"its inputs differ too, within the tolerance (relative {said}): a smaller one shows where that began"
     assert remark.crept(tensors[0], tensors[1:]) == (text if said else "")
+
+
+def test_a_row_of_another_name_is_that_of_the_only_file_of_its_time(tmp_path):
+    from dumpsim.analysis.listing import _Found, _Waiting
+    from dumpsim.core.record import Record
+
+    def record(name, slot=0, stamp=5):
+        return Record(op_type="Add", op_name=name, io="output", slot=slot, dtype="", shape=(), timestamp=stamp)
+
+    found = [_Found(record=record(f"Default_{n}", slot), path=tmp_path) for n, slot in (("a", 0), ("b", 1), ("c", 1))]
+    waiting = _Waiting([*found, _Found(record=record("x", 7), path=tmp_path, bin=True)])
+    assert waiting.wants(found[0].key)
+    assert not waiting.wants(("Add", "output", 7, 5))  # a bin file has no rows
+    assert waiting.take(0, (record("Default/c", 1), {"max": 3.0}))
+    assert not waiting.take(1, (record("Default/c", 1), {"max": 4.0}))  # it has one
+    assert not waiting.take(2, (record("other", 0), {"max": 1.0}))
+    assert not waiting.take(3, (record("other", 3), {"max": 9.0}))
+    assert waiting.rest() == {1, 2}
+    assert [one.values for one in found] == [{"max": 1.0}, {"max": 4.0}, {"max": 3.0}]
+    two = _Waiting([_Found(record=record("Default_a"), path=tmp_path)])
+    for number in range(3):
+        assert not two.take(number, (record(f"other{number}"), {}))
+    assert two.rest() == set()  # nobody knows which

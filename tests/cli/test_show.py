@@ -19,6 +19,9 @@ def test_bars_have_eight_steps_a_cell_and_the_largest_has_forty_cells():
         assert len(cells) == -(-count // 8)
     assert [line.split()[-1] for line in lines] == [str(count) for count in counts]
     assert lines[3].split()[:3] == ["3", "..", "4"]
+    assert lines[0].split("..")[1] == f" {'1':<12} {'█' * 40} 320"
+    assert lines[2].split("..")[1] == f" {'3':<12}  0"
+    assert lines[6].split("..")[1] == f" {'7':<12} █ 8"
 
 
 def test_a_bar_of_few_among_many_is_seen():

@@ -219,3 +219,13 @@ def test_replay(run, tmp_path, as_json):
             ["op_type", "op_name", "verdict", "error", "explained", "excess", "reason"],
             ["ReLU", "Default_ReLU-op1", "suspect", "1", "0", "inf", "output.0[0, 0], 6 of 6 elements"],
         ]
+
+
+def test_first_says_of_what_was_received_where_it_comes_from_alone(run, tmp_path):
+    bad = np.full((2, 3), np.inf, np.float32)
+    write(tmp_path / "c", [("Neg", "Default/Neg-op0", [bad], [-bad])])
+    code, out, err = run("first", "c")
+    assert (code, err) == (1, [])
+    assert out[0] == "inf received by Neg  Default_Neg-op0  (rank 0, iteration 0)"
+    assert not any("its inputs" in line for line in out)
+    assert out[2].strip() == "no operator before it in the dump has it"

@@ -278,3 +278,15 @@ def test_members_without_rounding(tmp_path, op, operands, outputs, verdict):
     members = {"members": (Member(op_type=op, settings={}), Member(op_type="LogicalNot", settings={}))}
     found = judge(asked(tmp_path, op, operands, [~one for one in outputs], **members))
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("wrong", "verdict"), [((), "ok"), ((1,), "suspect"), ((1, 2), "suspect"), ((0, 1, 2), "skipped")]
+)
+def test_settings_that_make_half_of_an_output_are_the_right_ones(tmp_path, wrong, verdict):
+    """No graph shows over which axis four rows were added up; the shapes allow one."""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    total = x.sum(1)
+    total[list(wrong)] += 1
+    found = judge(asked(tmp_path, "ReduceSum", (x,), [total], members=(Member(op_type="ReduceSum"),)))
+    assert found.verdict == verdict

@@ -20,6 +20,7 @@ from dumpsim.replay.call import (
     _attrs,
     _cut,
     _fits,
+    _fitting,
     _like,
     _members,
     arrange,
@@ -317,3 +318,24 @@ def test_definitions_have_the_names_of_both():
     assert definition_of("BNTrainingReduce").name == "BNTrainingReduce"
     assert definition_of("TransData").kernel(X) is X
     assert definition_of("Unheard") is None
+
+
+def test_the_node_of_a_run_is_the_one_whose_shapes_fit():
+    small, large = node(0, "ReLU", output=tensor(2)), node(1, "ReLU", output=tensor(9))
+
+    def fitting(own, *nodes, part=None, name="Default_ReLU-op3", size=2):
+        graphs = SimpleNamespace(alike=lambda op_type, stem: list(nodes))
+        entry = SimpleNamespace(part=part, graphs=graphs)
+        run = operator(outputs=[(0, (size,))])
+        return _fitting(SimpleNamespace(entries=[entry], name=name, op_type="ReLU", **vars(run)), own)
+
+    assert fitting(large) == (large, True)
+    assert fitting(large, large) == (large, True)  # there is no other one
+    assert fitting(None, small) == (small, False)
+    assert fitting(None, large) == (None, False)
+    assert fitting(small, small, large) == fitting(small, large, small) == (small, True)
+    assert fitting(large, large, small) == (small, False)
+    assert fitting(large, small, node(2, "ReLU", output=tensor(8))) == (small, False)  # not of this graph
+    assert fitting(small, small, large, name="ExpandDims-op3") == (small, False)
+    assert fitting(large, small, large, part=object()) == (large, True)
+    assert fitting(large, large, size=2) == (large, True)
