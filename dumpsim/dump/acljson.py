@@ -1,4 +1,4 @@
-"""``acl_dump_{device_id}.json``: what MindSpore hands to ACL at its start and in each step. [spec mindspore 5.7]"""
+"""``acl_dump_{device_id}.json``: the config that MindSpore passes to ACL. [spec mindspore 5.7]"""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _MODE = 0o400
 
 
 class AclJson:
-    """The file of one device, written anew in each step that is dumped.
+    """Writes the file of one device, again in each dumped step.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class AclJson:
         self._sink = sink
 
     def begin(self) -> None:
-        """The file of the start."""
+        """Write the file at the start of the process."""
         self._write(contents(self._request, self._tree.root, None))
 
     def step(self, number: int, layers: Iterable[str]) -> None:
-        """The file of a step; its directory exists before ACL is configured."""
+        """Write the file of a step; its directory exists before ACL is configured."""
         if self._request.trigger != "failure":
             self._sink.make(self._tree.step(number))
         self._write(contents(self._request, self._tree.step(number), layers))
@@ -48,7 +48,7 @@ class AclJson:
 
 
 def contents(request: DumpRequest, path: str, layers: "Iterable[str] | None") -> dict[str, Any]:
-    """The object under ``dump``.
+    """Return the object under ``dump``.
 
     Parameters
     ----------

@@ -42,10 +42,10 @@ class RankFiles:
         self._sink = sink
         self._writes = writes
         self._log = log
-        self._logged: int | None = None  # the iteration that the history logged last, of whatever graph
+        self._logged: int | None = None  # the last iteration in the history, of any graph
 
     def begin(self, text: bytes) -> None:
-        """Copies of the configuration; `text` is the dump config."""
+        """Write copies of the configuration; `text` is the dump config."""
         profile = self._profile
         if profile.metadata:
             write_metadata(
@@ -53,7 +53,7 @@ class RankFiles:
             )
 
     def graph(self, event: GraphEvent, tensors: TensorFiles) -> None:
-        """A compiled graph and its constants."""
+        """Write a compiled graph and its constants."""
         if self._profile.graph_files:
             write_graph(self._sink, self.tree, event, self._writes.attempt, self._profile.ir_text)
         if self._profile.constants:
@@ -63,7 +63,7 @@ class RankFiles:
                     tensors.constant(directory, ref, event.graph_id)
 
     def run(self, graph_id: int, number: int) -> None:
-        """A line of the history where the iteration is another one than before. [spec mindspore 8.1]"""
+        """Write a line of the history if the iteration has changed. [spec mindspore 8.1]"""
         if self._profile.global_order and number != self._logged:
             self._logged = number
             name = self.tree.history(graph_id)
@@ -135,14 +135,14 @@ def check_target(nodes: Iterable[IrNode], target: str) -> None:
 
 
 def tensor_constants(event: GraphEvent) -> tuple[TensorRef, ...]:
-    """The constants of a graph that are tensors; numbers, tuples and strings leave no file. [seed 001]"""
+    """Return the constants of a graph that are tensors; numbers, tuples and strings have no file. [seed 001]"""
     found = enumerate(irproto.constants(event.doc) if event.doc is not None else (), event.first_constant)
     kinds = {f"data-{number}": constant.abstract for number, constant in found}
     return tuple(ref for ref in event.constants if isinstance(kinds.get(ref.name), TensorType))
 
 
 def arguments_file(full_name: str, arguments: Mapping[str, Any], attrs: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Name and content of ``{op_type}.{op_name}.json``. [spec mindspore 3.11]
+    """Return name and content of ``{op_type}.{op_name}.json``. [spec mindspore 3.11]
 
     An operator whose arguments are known shows those, any other one its attributes.
 
@@ -166,7 +166,7 @@ def arguments_file(full_name: str, arguments: Mapping[str, Any], attrs: Mapping[
 
 
 def _shown(value: Any) -> str:
-    """An argument as text: ``True``, ``-1``, ``[0, 1]``."""
+    """Format an argument as text: ``True``, ``-1``, ``[0, 1]``."""
     if isinstance(value, tuple | list):
         return "[" + ", ".join(_shown(item) for item in value) + "]"
     return str(value)

@@ -1,4 +1,4 @@
-"""A cache of what was made from versions of buffers: an output is often the next operator's input."""
+"""A cache of values computed from versions of buffers: an output is often the next operator's input."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -34,7 +34,7 @@ class Cache(Generic[T]):
         self._values: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
 
     def get(self, key: Hashable) -> T | None:
-        """The value, None where it is missing or was dropped."""
+        """Return the value, None if it is missing or was dropped."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -42,7 +42,7 @@ class Cache(Generic[T]):
         return found[0]
 
     def put(self, key: Hashable, value: T, cost: int) -> None:
-        """Store a value; the least recently used ones are dropped for it."""
+        """Store a value, and drop the least recently used ones if the budget is exceeded."""
         if 2 * cost > self._budget:
             return
         if key in self._values:

@@ -39,7 +39,7 @@ class Snapshot:
         self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or overlaps(ref, event.outputs)}
 
     def restore(self, event: TaskEvent) -> TaskEvent:
-        """The event with the operands as they were; the snapshot is dropped."""
+        """Return the event with the operands as they were, and drop the snapshot."""
         before, self._refs = self._refs, {}
         if not before:
             return event
@@ -48,7 +48,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What all debug modes do with an operator that they dump.
+    """Dumps an operator, for all debug modes.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Capture:
     opdebug: str
 
     def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
-        """Do it after the kernel where the dump is asynchronous, else at once."""
+        """Run an action after the kernel if the dump is asynchronous, else at once."""
         if self.request.asynchronous and event.defer is not None:
             event.defer(work)
         else:
@@ -92,7 +92,7 @@ class Capture:
         self._arguments(event, moment)
 
     def plans(self, event: TaskEvent) -> bool:
-        """Whether what is done with an operator is the same whenever it runs."""
+        """Whether the same is dumped of an operator in every run."""
         return not self.request.kernel_arguments and event.op_type not in TEXT_OPERANDS
 
     def planned(self, event: TaskEvent, moment: Moment, *, inputs: bool = True, outputs: bool = True) -> "Planned":
@@ -163,7 +163,7 @@ class Capture:
         return self._told(self.choose_outputs(event), blocked)
 
     def choose_outputs(self, event: TaskEvent) -> decide.Choice:
-        """The outputs that are wanted where outputs are asked for."""
+        """Return the selected outputs, if the request asks for outputs."""
         useless = self.request.useless_outputs
         return decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=useless)
 
@@ -183,7 +183,7 @@ class Capture:
             self.unit.operator(self.location.directory(event, moment), self.source(event, moment), inputs, outputs)
 
     def _arguments(self, event: TaskEvent, moment: Moment) -> None:
-        """Save what the kernel was made with. [spec mindspore 3.11]"""
+        """Save the arguments of the kernel. [spec mindspore 3.11]"""
         if self.request.kernel_arguments:
             name, data = arguments_file(event.full_name, event.arguments, event.attrs)
             directory = self.location.directory(event, moment)
@@ -191,13 +191,13 @@ class Capture:
 
 
 def overlaps(ref: TensorRef, outputs: tuple[TensorRef, ...]) -> bool:
-    """Whether a kernel writes into this operand."""
+    """Return whether a kernel writes to this operand."""
     end = ref.address + ref.nbytes
     return ref.address != 0 and any(out.address < end and ref.address < out.address + out.nbytes for out in outputs)
 
 
 def _copied(ref: TensorRef) -> TensorRef:
-    """The operand with its current bytes, which have no version count."""
+    """Return a copy of the operand with its current bytes, without a version."""
     data: NDArray[np.uint8] = ref.read().copy()
     read: Callable[[], NDArray[Any]] = lambda: data  # noqa: E731 - keeps the bytes, not the event
     return replace(ref, read=read, version=0)

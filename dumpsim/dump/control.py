@@ -1,4 +1,4 @@
-"""What a script says to the dump while it runs: the private calls of the vendor's C++ side. [spec mindspore 1.6]"""
+"""Calls of a script that control the dump: private functions of the vendor's C++ side. [spec mindspore 1.6]"""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ __all__ = ["DumpControl"]
 
 @dataclass(slots=True)
 class DumpControl:
-    """The state that a script's calls leave; the dump looks at it when a run begins.
+    """The state set by a script's calls; the dump reads it when a run begins.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""From bytes in device memory to the array that a file holds: layout, number type, sample."""
+"""Converts bytes in device memory to the array in a file: layout, number type, sample."""
 
 from dataclasses import dataclass
 from math import prod
@@ -32,7 +32,7 @@ class NotDumped(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What becomes of a tensor's bytes.
+    """How to convert a tensor's bytes.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Conversion:
     bug_compat: bool = False
 
     def unchanged(self, ref: TensorRef) -> bool:
-        """Whether the file holds the device's bytes as they are, all of them."""
+        """Return whether the file holds all bytes of the device unchanged."""
         if ref.device_format != "DefaultFormat" or self.sample is not None or self.raw or self.rank4:
             return False
         return self.to_host and ref.dtype is ref.device_dtype and ref.dtype.name not in _REMADE
@@ -106,7 +106,7 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
     if ref.dtype.name == "hifloat8":
         raise NotDumped("hifloat8 has no npy form", "WARNING")
     data = ref.read()
-    if how.unchanged(ref):  # most tensors of a CPU and of O0: nothing is looked at twice
+    if how.unchanged(ref):  # most tensors of a CPU and of O0: a fast path
         values = data.view(ref.dtype.numpy).reshape(ref.shape)
         nbytes = int(values.nbytes)
         kind = ref.dtype
@@ -138,19 +138,19 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
 
 
 def device_values(ref: TensorRef) -> NDArray[Any]:
-    """The elements in the device's number type, padding aside: what statistics kernels of the device see."""
+    """Return the elements in the device's number type without padding, as statistics kernels of the device see them."""
     if FORMATS[ref.device_format].dump == "copy":
         return _typed(ref.read(), ref.device_dtype, ref.device_shape)
     return _converted(ref, ref.read())
 
 
 def _converted(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
-    """Host layout, device number type."""
+    """Convert to the host's layout, keeping the device's number type."""
     return to_host(_typed(data, ref.device_dtype, (-1,)), ref.device_format, ref.shape, groups=ref.groups)
 
 
 def _host(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
-    """Host layout and host number type."""
+    """Convert to the host's layout and number type."""
     layout = FORMATS.get(ref.device_format)
     if layout is None or layout.dump in ("unsupported", "unexpected"):
         raise NotDumped(f"the dump does not convert {ref.device_format}")
@@ -168,7 +168,7 @@ def _host(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
 
 
 def _model(ref: TensorRef, data: NDArray[Any]) -> tuple[NDArray[Any], DType, str]:
-    """The tensor as the callback of whole graphs converts it. [spec mindspore 5.6]"""
+    """Convert as the callback of whole graphs does. [spec mindspore 5.6]"""
     label = graph_format(ref)
     if label not in _CONVERTED or len(ref.shape) != 4:
         return _typed(data, ref.device_dtype, ref.device_shape), ref.device_dtype, label
@@ -187,7 +187,7 @@ def graph_format(ref: TensorRef) -> str:
 
 
 def _raw(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
-    """As many device bytes as the host tensor has, whatever they mean."""
+    """Return as many device bytes as the host tensor has, without conversion."""
     size = ref.dtype.nbytes(prod(ref.shape))
     if size > data.size:
         raise NotDumped("the host tensor is larger than the device tensor")
@@ -209,7 +209,7 @@ def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[
 
 
 def _stored(values: NDArray[Any], dtype: DType, how: Conversion) -> tuple[NDArray[Any], NDArray[Any], DType]:
-    """The array of the file and its number type."""
+    """Return the values, the array of the file, and its number type."""
     if dtype.name == "bfloat16" and how.float32:
         return values, widen(values, dtype.name), _FLOAT32
     if dtype.name == "int4":

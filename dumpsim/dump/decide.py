@@ -28,7 +28,7 @@ class Choice:
 
 
 def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bool:
-    """Whether an operator is one that files are written of at all. [spec ge 2.6]"""
+    """Return whether an operator can have files at all. [spec ge 2.6]"""
     without = WITHOUT_FILES[profile.skip_tables]
     if without is None:
         return True
@@ -38,7 +38,7 @@ def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bo
 
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Choice:
-    """The operands that have bytes and that no table excludes; attributes of whole graphs take no slot."""
+    """Return the operands with bytes that no table excludes; attributes of whole graphs have no slot."""
     if not profile.host_operands:
         refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(filter(_is_tensor, refs)))
     hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
@@ -51,13 +51,13 @@ def _is_tensor(ref: TensorRef) -> bool:
 
 
 def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Choice:
-    """The outputs that have bytes and that no table excludes; `useless` keeps those of the table, too."""
+    """Return the outputs with bytes that no table excludes; `useless` keeps those of the table, too."""
     hidden = frozenset() if useless else HIDDEN_OUTPUTS[profile.skip_tables].get(op_type, frozenset())
     return _choose(profile, refs, hidden, "the output is known to be useless")
 
 
 def choose_parameters(request: DumpRequest, profile: Profile, refs: tuple[TensorRef, ...]) -> Choice:
-    """The graph inputs that get a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
+    """Return the graph inputs with a Parameter file; they count as outputs. [spec mindspore 3.10, spec observed 1.4]"""
     if profile.parameters == "none" or not request.outputs:
         return Choice()
     if profile.parameters == "weights":
@@ -82,7 +82,7 @@ def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int
 
 
 def _reason(profile: Profile, ref: TensorRef) -> str | None:
-    """Why a tensor cannot be dumped, None where it can. [spec mindspore 2.4]"""
+    """Return why a tensor cannot be dumped, None if it can. [spec mindspore 2.4]"""
     if ref.nbytes == 0 and not profile.empty_rows:
         return EMPTY
     if ref.origin == "segment" and not profile.segment_inputs:

@@ -1,4 +1,4 @@
-"""What a dump happens to learn about its tensors while it writes them: NaN, infinities, overflows."""
+"""NaN, infinities and overflows that a dump notices while it writes tensors."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ def describe(facts: Sequence[Fact]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """Where something was seen first."""
+    """The first occurrence of a kind of finding."""
 
     op_type: str
     op_name: str
@@ -105,7 +105,7 @@ class _First:
 
 
 class Findings:
-    """First NaN, first infinity and first overflow, and how many there are of each.
+    """The first NaN, infinity and overflow, and their counts.
 
     Examples
     --------
@@ -122,14 +122,14 @@ class Findings:
         self._counts: dict[str, int] = {}
 
     def see(self, record: Record, *, nan: bool, infinite: bool) -> None:
-        """A tensor with elements that are not finite was dumped."""
+        """Record a dumped tensor with non-finite elements."""
         tensor = f"{record.io}.{record.slot}"
         for kind, found in ((_NAN, nan), (_INFINITY, infinite)):
             if found:
                 self._count(kind, record.op_type, record.op_name, tensor, record.graph_id, record.iteration)
 
     def overflow(self, event: TaskEvent, graph_id: int, iteration: int) -> None:
-        """The device raised its overflow flag in a kernel."""
+        """Record that the device raised its overflow flag in a kernel."""
         self._count(_OVERFLOW, event.op_type, event.full_name, "", graph_id, iteration)
 
     def facts(self, docs: Mapping[int, IrDoc]) -> tuple[Fact, ...]:

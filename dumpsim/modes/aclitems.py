@@ -110,7 +110,7 @@ def content(draft: Draft, item: str, reason: str, what: str) -> Finding:
 
 
 def unknown_value(draft: Draft, item: str, value: str, allowed: tuple[str, ...]) -> Finding:
-    """EP0002: a value that is none of those allowed."""
+    """EP0002: a value that is not one of those allowed."""
     text = f"Value {value} for configuration item {item} in configuration file {draft.values[FILE]} is invalid."
     return Finding(
         level="error",

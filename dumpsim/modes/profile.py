@@ -325,7 +325,7 @@ def _value(profile: Profile, name: str, text: str) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """All profiles, as ``release/device``; modes that a release has no more are left out."""
+    """All profiles, as ``release/device``; modes that a release has dropped are left out."""
     found = ((release, device) for release in RELEASES for device in DEVICES)
     return tuple(f"{release}/{device}" for release, device in found if _data(release, device).get("o2") != "removed")
 
@@ -363,7 +363,7 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
     BadInputError
         For an unknown name or field.
     UnsupportedError
-        For a mode that the release has no more, unless ``o2=present`` is set.
+        For a mode that the release has dropped, unless ``o2=present`` is set.
 
     Examples
     --------

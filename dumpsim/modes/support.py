@@ -36,7 +36,7 @@ class Support:
     cells: tuple[str, ...]
 
 
-# columns of the documents' table, and the profiles behind them
+# columns of the documents' table, and their profiles
 COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ascend O0/Ascend O1", ("ascend_o0",)),
     ("Ascend O2", ("ascend_o2",)),
@@ -91,7 +91,7 @@ def support_matrix(release: str = "seed") -> tuple[Support, ...]:
     Parameters
     ----------
     release : str
-        ``seed``, the documents' own; modes that another release has no more are not supported in it.
+        ``seed``, the documents' own; modes that another release has dropped are not supported in it.
 
     Examples
     --------
