@@ -13,7 +13,7 @@ from dumpsim.frontends.torchair._state import state  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from dumpsim.world.context import RankContext, use  # noqa: E402
 from tests.frontends.torchair.convertcases import RECORDS, recorded  # noqa: E402
-from tests.frontends.torchair.netrecord import facets, record  # noqa: E402
+from tests.frontends.torchair.netrecord import facets, of_version, record  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -56,4 +56,6 @@ def test_a_net_gives_the_graphs_that_the_real_converter_gives(name):
 @pytest.mark.parametrize("name", ["bert", "llama_prefill", "vit"])
 @pytest.mark.parametrize("dispatch", ["cpu", "npu"])
 def test_a_model_gives_the_graphs_that_the_real_converter_gives(name, dispatch):
-    check(name, dispatch, name if dispatch == "cpu" else f"npu_dispatch/{name}")
+    record_name = name if dispatch == "cpu" else f"npu_dispatch/{name}"
+    with of_version(recorded(record_name)["versions"]["transformers"]):
+        check(name, dispatch, record_name)
