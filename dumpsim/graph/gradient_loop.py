@@ -243,8 +243,9 @@ class _Rounds:
         with self._builder.block("unwind") as graph, self._builder.formal(wanted):
             arguments = [argument_of(graph, value.abstract) for value in given]
             seeds: list[Any] = list(arguments)
-            if condition is not None and id(condition) in inside:  # its gradient is zero, see `control_gradients`
-                seeds.append(self._builder.late_zeros(condition.abstract))
+            if condition is not None:  # its gradient is zero, see `control_gradients`
+                own = id(condition) in inside
+                seeds.append(self._builder.late_zeros(condition.abstract) if own else None)
             assert isinstance(bundle.abstract, TupleType)
             sens = Parts(abstract=bundle.abstract, items=tuple(seeds))
             forward = [node for node in below([bundle]) if id(node) in inside]

@@ -270,7 +270,21 @@ class Nested(Continued):
         return (y * x).sum()
 
 
-@pytest.mark.parametrize("make", [Continued, Nested])
+class Outside(Continued):
+    """A round that ends early on what was compared before the loop."""
+
+    def construct(self, x):
+        y, i, large = x * self.w, Tensor(0, ms.int32), x.sum() > 0
+        while i < 3:
+            i = i + 1
+            y = ops.tanh(y) + self.w
+            if large:
+                break
+            y = y * x
+        return (y * x).sum()
+
+
+@pytest.mark.parametrize("make", [Continued, Nested, Outside])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounds_that_end_early(make, sign):
     ms.set_context(mode=ms.GRAPH_MODE)
