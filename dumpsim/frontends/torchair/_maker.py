@@ -340,9 +340,10 @@ class Maker:
             found[2 * (rank - 1 - at) : 2 * (rank - at)] = pads[2 * at : 2 * at + 2]
         return found
 
-    def split_sizes(self, extent: int, size: int) -> list[int]:
+    def split_sizes(self, extent: Any, size: Any) -> list[Any]:
         """Sizes of a split; the last part takes the rest."""
-        return [size] * (-(-extent // size) - (1 if extent % size or extent // size else 0)) + [-1]
+        known = self._graph.symbols[size.node.name, size.index] if isinstance(size, Ref) else size
+        return [size] * int(-(-extent // known) - (1 if extent % known or extent // known else 0)) + [-1]
 
     def pair(self, value: Any) -> list[Any]:
         """Two numbers, from one or two."""

@@ -133,6 +133,20 @@ def test_new_shapes_are_compiled_static_then_symbolic(rank):
     assert any(isinstance(one, torch.SymInt) for shape in shapes[1] for one in shape)
 
 
+def test_halves_of_an_open_extent(rank):
+    """The size of the parts is an extent, too."""
+
+    def function(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat((-b, a), -1)
+
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=rank(), dynamic=True)
+        for size in (8, 7):
+            x = torch.randn(3, 5, size)
+            assert torch.equal(compiled(x), function(x))
+
+
 def test_arithmetic_of_extents_runs_as_in_eager_torch(rank):
     """Sums of extents, their quotients by whole numbers, and fractions of them in a gradient."""
 
