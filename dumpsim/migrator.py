@@ -287,7 +287,7 @@ def api_dump_start(
 
 
 def api_dump_stop() -> None:
-    """Record no more; every file is complete when this returns.
+    """Stop recording; every file is complete when this returns.
 
     Raises
     ------

@@ -13,7 +13,7 @@ _WORTH_IT = 4096  # elements from which on the compiled casts are faster than nu
 
 
 def floating(values: npt.NDArray[Any]) -> bool:
-    """Whether the numbers are floats; those of ml_dtypes count as numpy's do, pairs of int4 are none.
+    """Whether the numbers are floats; those of ml_dtypes count as numpy's do, pairs of int4 do not.
 
     Examples
     --------

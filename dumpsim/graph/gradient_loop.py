@@ -336,7 +336,7 @@ def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:
 
 
 def _used(rest: Sequence[Node], loop: Node, needed: set[int]) -> list[Value]:
-    """What the nodes behind a loop use of those before it."""
+    """What the nodes after a loop use of those before it."""
     inside = {id(node) for node in rest} | {id(loop)}
     used = [value for node in rest for value in (uses(node) if node.blocks else node.operands)]
     found = {id(v): v for v in used if id(v) in needed and id(v) not in inside and is_float(v)}

@@ -280,7 +280,7 @@ def _noise(shape: tuple[int, ...], kind: "np.dtype[Any]", seed: int) -> Array:
 
 
 def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array]) -> list[int | Array]:
-    """Which probe each argument of the program is; one that is none is equal in all ranks."""
+    """Which probe each argument of the program is; an argument that is no probe is equal in all ranks."""
     free = list(range(len(probes)))
     places: list[int | Array] = []
     for argument in arguments:

@@ -42,7 +42,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     Raises
     ------
     BadInputError
-        For another algorithm, a single array, arrays of Python objects, or a number of threads that is none.
+        For another algorithm, a single array, arrays of Python objects, or an invalid number of threads.
 
     Examples
     --------

@@ -193,7 +193,7 @@ def to_device(
         For an unknown format, a shape that does not fit it, groups that do not divide, a wrong C0, or an element size
         that no device layout has.
     BadInputError
-        For a number of threads that is none.
+        For an invalid number of threads.
 
     Notes
     -----

@@ -179,7 +179,7 @@ def metrics(
     Raises
     ------
     BadInputError
-        For an unknown measure, tensors of different shapes, or a number of threads that is none.
+        For an unknown measure, tensors of different shapes, or an invalid number of threads.
     DtypeError
         For tensors that are not of numbers.
 

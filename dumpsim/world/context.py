@@ -431,6 +431,6 @@ def use(context: RankContext) -> Iterator[RankContext]:
 
 
 def _number(name: str, default: int) -> int:
-    """A number of the environment; one that is none is ignored, as the vendor does."""
+    """A number of the environment; an invalid one is ignored, as the vendor does."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else default

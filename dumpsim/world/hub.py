@@ -109,7 +109,7 @@ class Hub:
     Raises
     ------
     BadInputError
-        For an address that is in use, or is none.
+        For an address that is in use or invalid.
 
     Examples
     --------

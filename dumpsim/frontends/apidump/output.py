@@ -281,7 +281,7 @@ class _Queue:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = False
-        self._refused = False  # the place takes no more files: they are not tried one by one
+        self._refused = False  # the directory refuses files: the rest is not tried one by one
         self._dropped = 0
         self._error: DumpsimError | None = None
 

@@ -74,7 +74,7 @@ class ApiSession(Recorder):
         self.listen()
 
     def stop(self) -> None:
-        """Record no more, and write everything.
+        """Stop recording, and write everything.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class ApiSession(Recorder):
         with self.output.interrupts, self._writing:
             if self.begun:
                 return
-            current().at_close(self._at_exit)  # first: a directory that cannot be made is told there, if nobody stops
+            current().at_close(self._at_exit)  # first: it reports a directory that cannot be made, if nobody stops
             try:
                 self.output.begin()
             finally:
@@ -140,7 +140,7 @@ class ApiSession(Recorder):
         """Hear the calls that matter now; after each start and stop."""
 
     def leave(self) -> None:
-        """Hear no more, for good."""
+        """Unsubscribe for good."""
         raise NotImplementedError
 
     # inside

@@ -286,7 +286,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Dump no more steps, in dynamic mode."""
+    """Stop dumping steps, in dynamic mode."""
     _dumps().control.running = False
 
 

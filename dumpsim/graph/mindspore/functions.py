@@ -237,7 +237,7 @@ class _Maker:
                     function.output = self._differentiated_loop(node, unwind, function, rest, output)
                     return
                 self._differentiated_loop(node, unwind, function, rest[:here], None)
-                self.fill(function, rest[here:], output)  # the function goes on behind the one that is differentiated
+                self.fill(function, rest[here:], output)  # the function goes on after the one that is differentiated
                 return
             if node.op_type == "While":
                 inner = step.inner if step is not None and step.split is node else ()

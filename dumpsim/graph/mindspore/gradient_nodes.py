@@ -36,7 +36,7 @@ class NodeBuilder(NodeMaker):
     sums : str, optional
         Scope of the sums of gradients, where it is not that of the value that they are for.
     is_analysed_again : bool, optional
-        Whether the compiler analyses its functions once more behind gradients, which folds what `late_zeros` left.
+        Whether the compiler analyses its functions once more after gradients, which folds what `late_zeros` left.
     parameters : mapping, optional
         For the id of an argument of the differentiated function the scope of the formal parameter.
     tuples : container of int, optional

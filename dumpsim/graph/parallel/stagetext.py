@@ -442,7 +442,7 @@ def _plain(kind: Abstract) -> Abstract:
 
 
 def _is_anew(node: Node) -> bool:
-    """Whether a node of the script is one that the pass makes anew; the script's Reshape goes and is none."""
+    """Whether a node of the script is one that the pass makes anew; the script's Reshape is dropped and is not."""
     name = text_of(node).instance_name
     return bool(text_of(node).sources) and name is not None and _ANEW.fullmatch(name) is not None
 

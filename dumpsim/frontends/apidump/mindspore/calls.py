@@ -154,7 +154,7 @@ class CellCalls:
         listener.attach(self)
 
     def detach(self) -> None:
-        """Hear no more."""
+        """Unsubscribe."""
         listener.detach(self)
         self._waiting.clear()
 

@@ -96,7 +96,7 @@ class CellSession(ApiSession):
         self._calls.attach()
 
     def leave(self) -> None:
-        """Hear no more; dropout drops again."""
+        """Unsubscribe; dropout is active again."""
         self._calls.detach()
 
     # -- what the calls ask and tell

@@ -83,7 +83,7 @@ def _dump_start() -> None:
 
 
 def _dump_stop() -> None:
-    """Dump no more steps."""
+    """Stop dumping steps."""
     _control("stop")
 
 

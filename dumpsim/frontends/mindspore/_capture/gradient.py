@@ -239,7 +239,7 @@ def _bundles(output: Value) -> list[Node]:
 class EagerBuilder:
     """The builder of `gradient.reverse` that runs operators at once.
 
-    A symbol is a graph value with a tensor behind it. `depending` are the ids of the tensors that depend on what is
+    A symbol is a graph value that stands for a tensor. `depending` are the ids of the tensors that depend on what is
     asked for.
     """
 
@@ -330,7 +330,7 @@ class EagerBuilder:
                 self._outputs(getter, item, nodes)
 
     def tensor(self, symbol: Any) -> Any:
-        """The tensor (or tuple, or host value) behind a symbol."""
+        """The tensor (or tuple, or host value) that a symbol stands for."""
         if isinstance(symbol, (tuple, list)):
             return tuple(self.tensor(item) for item in symbol)
         if id(symbol) in self._tensors:
@@ -354,7 +354,7 @@ class EagerBuilder:
         return id(tensor) in self._depending
 
     def tell(self, symbol: Value, gradient: Any) -> None:
-        """Tell those who listen the gradient by the tensor behind a symbol, where there is one."""
+        """Notify the listeners of the gradient of the tensor that a symbol stands for, if it has one."""
         tensor = self._tensors.get(id(symbol))
         if gradient is not None and values.is_tensor(tensor):
             for observer in listener.listeners():

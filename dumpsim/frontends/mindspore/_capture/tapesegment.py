@@ -307,7 +307,7 @@ class _Forward:
     tensors: list[Any]
     symbols: dict[int, Value] = field(default_factory=dict)  # by number of the tensor
     _numbers: dict[int, int] = field(default_factory=dict)  # by id of the symbol
-    _parts: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # numbers behind a tuple, by id of its node
+    _parts: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # numbers of a tuple's tensors, by id of its node
 
     @classmethod
     def of(cls, segment: _Segment, numbering: _Numbering) -> "_Forward":
@@ -338,7 +338,7 @@ class _Forward:
         return values.constant_of(operand)
 
     def _made(self, symbol: Value, out: Any, number: Callable[[Any], int]) -> Any:
-        """Note the tensors behind the result of an operator; returns their numbers."""
+        """Record the tensors of an operator's result; return their numbers."""
         if values.is_tensor(out):
             place = number(out)
             self._know(place, symbol)
@@ -360,7 +360,7 @@ class _Forward:
         self._numbers[id(symbol)] = number
 
     def number_of(self, value: Value) -> int:
-        """The number of the tensor behind a value of this graph, or behind a part of a tuple of it."""
+        """The number of the tensor of a value of this graph, or of an item of one of its tuples."""
         if id(value) in self._numbers:
             return self._numbers[id(value)]
         assert isinstance(value, Node)

@@ -310,7 +310,7 @@ class Tracer:
         return id(node) in self.frame.made
 
     def name_value(self, name: str, value: Any, *, item: bool = False) -> None:
-        """Name the node behind a value by the variable that takes it; `item`: the variable takes a tuple apart."""
+        """Name the node of a value after the variable that takes it; `item`: the variable takes a tuple apart."""
         if not values.is_tensor(value) or not isinstance(value._symbol, Node):
             return
         node = value._symbol

@@ -93,7 +93,7 @@ class Primitive(PrimitiveBase):
         Raises
         ------
         ScriptValueError
-            For a device that is none of CPU, GPU and Ascend.
+            For a device other than CPU, GPU and Ascend.
         """
         if device_target not in ("CPU", "GPU", "Ascend"):
             raise ScriptValueError(

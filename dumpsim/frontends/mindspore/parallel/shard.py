@@ -139,7 +139,7 @@ def _check_plan(name: str, row: tuple[int, ...], shape: tuple[int, ...]) -> None
 
 
 def marked(tensors: tuple[Any, ...], strategy: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors behind markers that carry their rows."""
+    """The tensors of markers that carry their rows."""
     from dumpsim.frontends.mindspore._capture import values
 
     tracer = capturing()
