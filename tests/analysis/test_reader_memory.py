@@ -26,7 +26,7 @@ def rows_of(stamps, name='"a, ""{n}""\n"'):
 @pytest.mark.parametrize("kept", [0, 3, 100])
 @pytest.mark.parametrize("order", ["file", "shuffled", "one stamp"])
 def test_rows_that_are_read_again_are_the_same(tmp_path, monkeypatch, block, kept, order):
-    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statisticrows, "_CACHED", kept)
     monkeypatch.setattr(statisticrows, "_BLOCK", block)
     stamps = list(range(100, 120))
     if order == "shuffled":
@@ -46,7 +46,7 @@ def test_rows_that_are_read_again_are_the_same(tmp_path, monkeypatch, block, kep
 
 
 def test_what_follows_a_damaged_row_is_not_guessed(tmp_path, monkeypatch):
-    monkeypatch.setattr(statisticrows, "_KEPT", 2)
+    monkeypatch.setattr(statisticrows, "_CACHED", 2)
     (tmp_path / "statistic.csv").write_text(HEAD + rows_of(range(5)) + "Add,x\n" + rows_of(range(5, 9)))
     told = []
     assert [entry.timestamp for entry in dumpsim.open(tmp_path).lenient(told.append)] == [0, 1, 2, 3, 4]
@@ -59,7 +59,7 @@ def test_what_follows_a_damaged_row_is_not_guessed(tmp_path, monkeypatch):
 def test_values_are_read_once(tmp_path, monkeypatch, kept):
     parsed = []
     record = statcsv._record
-    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statisticrows, "_CACHED", kept)
     monkeypatch.setattr(statcsv, "_record", lambda fields: parsed.append(fields[1]) or record(fields))
     (tmp_path / "statistic.csv").write_text(HEAD + rows_of(range(100, 120), "a{n}"))
     np.save(tmp_path / "Add.a5.0.0.105.output.0.DefaultFormat.float32.npy", np.float32([1, 2]))
@@ -70,7 +70,7 @@ def test_values_are_read_once(tmp_path, monkeypatch, kept):
 @pytest.mark.parametrize("order", ["file", "shuffled"])
 @pytest.mark.parametrize("kept", [0, 3, 100])
 def test_a_damaged_value_ends_the_rows_and_is_reported_with_its_line(tmp_path, monkeypatch, kept, order):
-    monkeypatch.setattr(statisticrows, "_KEPT", kept)
+    monkeypatch.setattr(statisticrows, "_CACHED", kept)
     monkeypatch.setattr(statisticrows, "_BLOCK", 150)
     stamps = [*range(104, 110), *range(100, 104)] if order == "shuffled" else list(range(100, 110))
     rows = rows_of(stamps).split("Add,")[1:]

@@ -47,5 +47,5 @@ def test_every_code_of_the_runtime_is_explained():
 
 
 def test_an_unknown_code_is_refused():
-    with pytest.raises(BadInputError, match="nothing is known"):
+    with pytest.raises(BadInputError, match="unknown word"):
         explain("DS-NOT-001")

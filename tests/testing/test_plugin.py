@@ -183,7 +183,7 @@ from dumpsim.core.errors import DumpConfigError
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"saved_dat": "full"}, r"configure\\(saved_dat=...\\): no such field .*did you mean 'saved_data'"),
+        ({"saved_dat": "full"}, r"configure\\(saved_dat=...\\): unknown field .*did you mean 'saved_data'"),
         ({"e2e": {"sample_nmu": 1}}, r"configure\\(e2e: sample_nmu=...\\): .*did you mean 'sample_num'"),
         ({"saved_data": "tensors"}, r"configure\\(saved_data=...\\): .tensors. is not .*did you mean 'tensor'"),
         ({"iteration": 3}, r"configure\\(iteration=...\\): 3 is not of type string"),

@@ -134,7 +134,8 @@ class _Weaver:
                 if is_gradient(user) and not known and id(operand) in self.taken:
                     continue  # the gradient of what took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
-                load = self.dead.get(id(operand), load)
+                if user.op_type != "Return":  # the result of a network waits for its Load
+                    load = self.dead.get(id(operand), load)
                 if all(load is not other for other in read) and not (is_gradient(user) and known):
                     read.append(load)
         if read:
