@@ -13,10 +13,9 @@ from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.torchair import fx_dumper, graph_dumper  # noqa: E402
 from dumpsim.frontends.torchair._dispatch import _gradients, _masked  # noqa: E402
 from dumpsim.frontends.torchair._ge import GeGraph, Ref  # noqa: E402
-from dumpsim.frontends.torchair._state import state  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
-from dumpsim.frontends.torchair.torch_npu import npu  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
+from tests.dumprun import cli  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -106,16 +105,27 @@ def test_what_a_config_has_and_what_was_changed():
     assert sorted(config.changed()) == ["dump_config.enable_dump", "mode"]
 
 
-def test_the_device_of_a_rank(session):
-    assert npu.get_device_name().startswith("Ascend910")
-    before = npu.memory_allocated()
-    buffer = state().session.device.memory.allocate(1 << 20)
-    assert npu.memory_allocated() - before >= 1 << 20
-    assert npu.memory_reserved() == npu.memory_allocated()
-    assert npu.max_memory_allocated() >= npu.memory_allocated()
-    del buffer
-    event = npu.Event(enable_timing=True)
-    event.record()
-    event.synchronize()
-    assert event.query() is True
-    assert event.elapsed_time(event) == 0
+DEVICE = """
+import torch_npu
+from dumpsim.frontends.torchair._state import state
+
+npu = torch_npu.npu
+assert npu.get_device_name().startswith("Ascend910")
+before = npu.memory_allocated()
+buffer = state().session.device.memory.allocate(1 << 20)
+assert npu.memory_allocated() - before >= 1 << 20
+assert npu.memory_reserved() == npu.memory_allocated()
+assert npu.max_memory_allocated() >= npu.memory_allocated()
+event = npu.Event(enable_timing=True)
+event.record()
+event.synchronize()
+assert event.query() is True
+assert event.elapsed_time(event) == 0
+"""
+
+
+def test_the_device_of_a_rank(tmp_path):
+    """In a program of its own: importing torch_npu gives functions of torch the names of the device."""
+    script = tmp_path / "script.py"
+    script.write_text(DEVICE)
+    cli(tmp_path, "run", str(script))
