@@ -245,7 +245,7 @@ class TensorMethods:
         """Reshape to the shape of `other`, by the composite ViewAs. [observed 2.10]"""
         return _late("function._single", "single")("ViewAs", [self, other])
 
-    def triu(self, diagonal: int = 0) -> "Tensor":
+    def triu(self, diagonal: int = 0) -> Any:
         """The upper triangle of every matrix; the function calls another primitive. [observed 2.10]"""
         return _late("function._single", "single")("Triu", [self, diagonal])
 
