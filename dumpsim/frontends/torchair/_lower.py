@@ -36,13 +36,18 @@ from dumpsim.runtime.engine import torchbound
 
 __all__ = ["array_of", "array_where", "lower", "tensor_of"]
 
+
+def _formats(first: str, second: str, output: str) -> Mapping[str, Mapping[int, str]]:
+    return MappingProxyType({"in": MappingProxyType({0: first, 1: second}), "out": MappingProxyType({0: output})})
+
+
 # formats of operators of the matrix unit, on chips whose kernels take private ones [decisions: chip; spec ge 5]
-_PRODUCT = {"in": {0: "FRACTAL_NZ", 1: "FRACTAL_NZ"}, "out": {0: "FRACTAL_NZ"}}
+_PRODUCT = _formats("FRACTAL_NZ", "FRACTAL_NZ", "FRACTAL_NZ")
 _FORMATS: Mapping[str, Mapping[str, Mapping[int, str]]] = MappingProxyType(
     {
         "BatchMatMul": _PRODUCT,
         "BatchMatMulV2": _PRODUCT,
-        "Conv2D": {"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}},
+        "Conv2D": _formats("NC1HWC0", "FRACTAL_Z", "NC1HWC0"),
         "MatMul": _PRODUCT,
         "MatMulV2": _PRODUCT,
     }
