@@ -1,4 +1,4 @@
-"""How tensors reach other processes: through shared memory, read where they lie."""
+"""How tensors reach other processes: through shared memory, read in place."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +21,14 @@ _INLINE = 1 << 10  # bytes of tensors that travel with the message
 
 
 class Carrier(Protocol):
-    """Carries the tensors of a rank's collectives; the hub passes on where they are."""
+    """Carries the tensors of a rank's collectives; the hub passes on their locations only."""
 
     def publish(self, tensors: Sequence[Array], target: int | None) -> tuple[Place, Any]:
-        """Make tensors available, to one rank or to all; return where they are, and what `free` takes."""
+        """Make tensors available to one rank or to all; return their location, and a handle for `free`."""
         ...
 
     def letter(self, kind: str, shape: tuple[int, ...], place: Place) -> Array:
-        """The tensor that another rank has sent to this one, read-only."""
+        """Return the tensor that another rank has sent to this one, read-only."""
         ...
 
     def collect(
@@ -39,33 +39,33 @@ class Carrier(Protocol):
         fold: Callable[..., Array],
         chunks: Sequence[Mapping[str, Any]],
     ) -> Sequence[Array]:
-        """What this member gets of a collective.
+        """Return what this member gets from a collective.
 
         Parameters
         ----------
         calls, places : sequence
             Of all members, in the order of the group.
         own : int
-            The member's place in the group.
+            The member's index in the group.
         fold : callable
             See `dumpsim.world.reduction.folder`.
         chunks : sequence of mapping
-            Where the parts of the sum are that the members have reduced; empty where they have not.
+            Locations of the parts of the sum that the members have reduced; empty if they have reduced none.
         """
         ...
 
     def reduce(
-        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, kept: Any
+        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, handle: Any
     ) -> Place:
-        """Reduce a share of the elements of all members and publish it; return where it is."""
+        """Reduce a share of the elements of all members and publish it; return its location."""
         ...
 
-    def free(self, kept: Any) -> None:
-        """Nobody reads the tensors any longer."""
+    def free(self, handle: Any) -> None:
+        """Free tensors that nobody reads any longer."""
         ...
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         ...
 
 
@@ -85,7 +85,7 @@ class SharedTensors:
         self._reader = Reader()
 
     def publish(self, tensors: Sequence[Array], target: int | None) -> tuple[Place, list[Block]]:
-        """Copy tensors where other processes can read them, small ones into the message itself."""
+        """Copy tensors to memory that other processes can read, small ones into the message itself."""
         if sum(tensor.nbytes for tensor in tensors) <= _INLINE:
             joined = b"".join(np.ascontiguousarray(tensor).tobytes() for tensor in tensors)
             return {"inline": b64encode(joined).decode()}, []
@@ -94,7 +94,7 @@ class SharedTensors:
         return {"segment": block.segment, "offsets": offsets}, [block]
 
     def letter(self, kind: str, shape: tuple[int, ...], place: Place) -> Array:
-        """The tensor that another rank has sent to this one, read-only."""
+        """Return the tensor that another rank has sent to this one, read-only."""
         offset = place["offsets"][0]
         if "inline" in place:
             found = view(b64decode(place["inline"]), kind, shape, offset).copy()
@@ -111,10 +111,10 @@ class SharedTensors:
         fold: Callable[..., Array],
         chunks: Sequence[Mapping[str, Any]],
     ) -> Sequence[Array]:
-        """What this member gets of a collective."""
+        """Return what this member gets from a collective."""
 
         def whole(terms: Sequence[Array], reduce: str) -> Array:
-            """The sum whose parts the members have computed."""
+            """Join the parts of the sum that the members have computed."""
             found = np.empty_like(terms[0])
             flat = found.reshape(-1)
             kind = calls[own].tensors[0][0]
@@ -127,29 +127,29 @@ class SharedTensors:
         return results(calls, tensors, whole if chunks else fold)[own]
 
     def reduce(
-        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, kept: Any
+        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, handle: Any
     ) -> Place:
-        """Reduce a share of the elements of all members and publish it; return where it is."""
+        """Reduce a share of the elements of all members and publish it; return its location."""
         if start >= end:
             return {}
         terms = [self._read(call, place)[0].reshape(-1)[start:end] for place in places]
         part = fold(terms, call.reduce, start=start, total=prod(call.tensors[0][1]))
         block, _ = self._pool.put([part])
-        kept.append(block)
+        handle.append(block)
         self._announce()
         return {"segment": block.segment}
 
-    def free(self, kept: Any) -> None:
-        """Nobody reads the tensors any longer."""
-        for block in kept or ():
+    def free(self, handle: Any) -> None:
+        """Free tensors that nobody reads any longer."""
+        for block in handle or ():
             self._pool.free(block)
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         self._pool.close()
 
     def _announce(self) -> None:
-        """Tell the hub of new segments."""
+        """Notify the hub of new segments."""
         while self._announced < len(self._pool.segments):
             segment = self._pool.segments[self._announced]
             self._send("segment", descriptor=segment.descriptor, size=segment.size)

@@ -1,4 +1,4 @@
-"""A rank that runs by itself, among others whose collectives have been computed already."""
+"""A rank that runs by itself after the collectives of all ranks have been computed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
@@ -20,7 +20,7 @@ Offer = Callable[[], Sequence[Array]]
 
 
 class Record:
-    """The collectives of a step: what chosen ranks have brought and what they get.
+    """The collectives of a step: the tensors that chosen ranks bring to them and get from them.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Record:
         self._at = dict.fromkeys(self.chosen, 0)
 
     def add(self, group: str, call: Call, sent: Mapping[int, list[Array]], shares: Shares) -> None:
-        """Add a collective: what the chosen ranks have brought, and what all get."""
+        """Add a collective: the tensors that the chosen ranks bring, and those that all ranks get."""
         self._calls.append((group, call))
         self._counts[group] = self.count(group) + 1
         for rank in self.chosen:
@@ -52,17 +52,19 @@ class Record:
         return self._counts.get(group, 0)
 
     def take(self, rank: int, group: str, call: Call) -> tuple[list[Array], Sequence[Array]]:
-        """What a chosen rank has brought to its next collective, and what it gets.
+        """Return what a chosen rank brings to its next collective, and what it gets.
 
         Raises
         ------
         UnsupportedError
-            Where the other ranks have no such collective.
+            If the other ranks call no further collective.
+        DeviceError
+            If the other ranks call a different one.
         """
         at = self._at.get(rank, 0)
         if at >= len(self._calls):
             raise UnsupportedError(
-                f"rank {rank} calls {call.op} where ranks in lockstep do not: outside of the step, or more often",
+                f"rank {rank} calls {call.op}, which the ranks in lockstep do not: outside of the step, or more often",
                 where=call.name or call.op,
             )
         self._at[rank] = at + 1
@@ -71,13 +73,13 @@ class Record:
         if (other_group, other.op, other.tensors, other.reduce, other.root) != mine:
             raise DeviceError(
                 f"rank {rank} calls {call.op} in {group!r} with {call.tensors}, the ranks in lockstep {other.op} in "
-                f"{other_group!r} with {other.tensors}: its network is another one",
+                f"{other_group!r} with {other.tensors}: its network differs",
                 where=call.name or call.op,
             )
         return self._shares[rank][at]
 
     def check_end(self, rank: int) -> None:
-        """See that a rank has had all collectives of the step."""
+        """Raise `DeviceError` unless a rank has called all collectives of the step."""
         at = self._at.get(rank, 0)
         if at != len(self._calls):
             raise DeviceError(f"rank {rank} has called {at} collectives, the ranks in lockstep {len(self._calls)}")
@@ -91,7 +93,7 @@ class ChosenCommunicator:
     rank, size : int
     record : Record
     scheduler : Scheduler
-        The rank's: as among other ranks, what they bring is taken up when the rank cannot go on without it.
+        That of the rank. As in a job, results of other ranks arrive only when the rank cannot go on without them.
 
     Examples
     --------
@@ -111,13 +113,13 @@ class ChosenCommunicator:
         self._world = ChosenGroup(self, next(iter(WORLD_GROUPS)), self.local_ranks, 0, record, self._later)
 
     def enter(self) -> None:
-        """The other ranks are there."""
+        """Do nothing: no other rank has to arrive."""
 
     def leave(self, error: BaseException | None = None) -> None:
-        """The other ranks do not wait for this one."""
+        """Do nothing: no other rank waits for this one."""
 
     def die(self, why: str) -> NoReturn:
-        """A rank whose collectives have been computed already cannot be killed before them."""
+        """Raise: a rank whose collectives have been computed already cannot be killed before them."""
         raise UnsupportedError(f"a chosen rank of ranks in lockstep cannot be killed: {why}", where=f"rank {self.rank}")
 
     def group(self, name: str) -> "ChosenGroup":
@@ -136,7 +138,7 @@ class ChosenCommunicator:
         return self._groups[name]
 
     def destroy(self, name: str) -> None:
-        """Forget a group, see `Communicator.destroy`."""
+        """Destroy a group, see `Communicator.destroy`."""
         if WORLD_GROUPS.get(name, name) in WORLD_GROUPS:
             raise BadInputError("the group of all ranks cannot be destroyed", where=f"group {name!r}")
         self.group(name)
@@ -179,7 +181,7 @@ class ChosenGroup:
 
 
 class ChosenMeeting:
-    """A collective as a chosen rank sees it: the others arrive when it does."""
+    """A collective as a chosen rank sees it: the other members arrive together with it."""
 
     def __init__(
         self,
@@ -211,23 +213,23 @@ class ChosenMeeting:
         self._later(arrive)
 
     def open_ns(self) -> int | None:
-        """When the rank has entered, once it cannot go on without the others."""
+        """Time at which the rank has entered, once it cannot go on without the others."""
         return self._entered
 
     def results(self) -> Sequence[Array]:
-        """What the rank gets, if it brings what was computed for it.
+        """Return what the rank gets, if it brings the tensors that were computed for it.
 
         Raises
         ------
         DeviceError
-            Where it brings something else.
+            If it brings other values.
         """
         expected, given = self._record.take(self._rank, self._group, self._call)
         for at, (mine, theirs) in enumerate(zip(self._offer(), expected, strict=True)):
             if np.ascontiguousarray(mine).tobytes() != theirs.tobytes():
                 raise DeviceError(
                     f"rank {self._rank} brings other values of tensor {at} to {self.tag} than it has in lockstep: its "
-                    "script or its inputs are not those of the other ranks",
+                    "script or its inputs differ from those of the other ranks",
                     where=self._call.name or self._call.op,
                 )
         return given
@@ -239,9 +241,9 @@ class ChosenMeeting:
         """The task was dropped."""
 
     def waits_for(self) -> str:
-        """Nothing."""
+        """Return "nothing": all other members have arrived."""
         return "nothing"
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody is missing."""
+        """Return None: no member is missing."""
         return None

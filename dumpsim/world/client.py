@@ -63,7 +63,7 @@ def connect(
     carrier: Carrier | None = None,
     hub: Hub | None = None,
 ) -> "Client":
-    """Return this process's place in the job of a hub.
+    """Connect this process to the hub of a job, as one of its ranks.
 
     Parameters
     ----------
@@ -77,14 +77,15 @@ def connect(
     carrier : Carrier, optional
         Carries the tensors; by default they are in shared memory.
     hub : Hub, optional
-        That of the job, where this process serves it: until all ranks have left.
+        The hub of the job, if this process serves it: it does so until all ranks have left.
 
     Raises
     ------
     BadInputError
-        For no address, or where the hub refuses the rank: a wrong token or number, or one that is there already.
+        If the address is missing or invalid, or the hub refuses the rank: its token or number is wrong, or the rank is
+        connected already.
     DeviceError
-        Where there is no hub.
+        If the hub cannot be reached.
     """
     address = address or os.environ.get(ADDRESS, "")
     token = token or os.environ.get(TOKEN, "")
@@ -102,7 +103,7 @@ def connect(
             reached.close()
             if time.monotonic() > until:
                 raise DeviceError(
-                    f"there is no hub of the job at {address} after {timeout_s:g} s: {error.strerror}",
+                    f"cannot reach the hub of the job at {address} within {timeout_s:g} s: {error.strerror}",
                     where=f"rank {rank}",
                 ) from error
             time.sleep(_RETRY_S)
@@ -148,7 +149,7 @@ class Client:
         self._socket = reached
         self._frames = Frames(LONGEST)
         self._inbox: list[dict[str, Any]] = []
-        self._seen = 0  # messages of the hub
+        self._seen = 0  # messages received from the hub
         self._terms = Terms()
         self._groups: dict[str, RemoteGroup] = {}
         self._created = 0
@@ -158,8 +159,8 @@ class Client:
         self._hub = hub
         self._dead: dict[int, str] = {}  # of a job on several machines
         self._stop: str | None = None
-        self._more = False  # the hub has not said yet all that it has to say at once
-        self._reducing: set[int] = set()  # meetings of which this rank has reduced its share
+        self._more = False  # the hub's last message belongs to a batch that is not complete
+        self._reducing: set[int] = set()  # meetings for which this rank has reduced its share
         self._elsewhere: list[Waiting] = []  # for the deadlock report
         self._ended: list[str] = []
         self._entered = self._left = False
@@ -184,7 +185,7 @@ class Client:
     # ----------------------------------------------------------------- protocol
     @property
     def terms(self) -> Terms:
-        """What environment and chip of the rank say of collectives."""
+        """Settings of collectives that follow from the environment and chip of the rank."""
         return self._terms
 
     @terms.setter
@@ -219,7 +220,7 @@ class Client:
         return found
 
     def destroy(self, name: str) -> None:
-        """Forget a group."""
+        """Destroy a group."""
         self._ask("destroy", name=name)
         del self._groups[name]
 
@@ -230,10 +231,10 @@ class Client:
     def depart(self, error: BaseException | None = None, *, result: Any = None) -> Mapping[int, Any] | None:
         """End this rank's part in the job; with an error, its groups fail.
 
-        `result` is what the hub keeps for the launcher of the job: JSON. Where this process serves the hub, it
+        `result`, a JSON value, is stored by the hub for the launcher of the job. If this process serves the hub, it
         waits for the other ranks and returns their results.
         """
-        if self._left or os.getpid() != self._pid:  # a child that was forked leaves nothing
+        if self._left or os.getpid() != self._pid:  # a forked child is not the rank
             return None
         self._left = True
         fields: dict[str, Any] = {"result": result, "stopped": isinstance(error, RankStopped)}
@@ -256,12 +257,12 @@ class Client:
         return None
 
     def look(self, ranks: Sequence[int]) -> None:
-        """Take the messages that are there.
+        """Handle the messages that have arrived.
 
         Raises
         ------
         RankStopped, PeerError
-            Where the job has ended, or one of these ranks has died.
+            If the job has ended, or one of these ranks has died.
         """
         with self._lock:
             while select.select([self._socket], [], [], 0)[0]:
@@ -278,7 +279,7 @@ class Client:
             raise RankStopped(f"rank {self.rank} is stopped: {self._stop}")
 
     def finish(self) -> None:
-        """End the part of a rank whose process ends: its device finishes, unless the script has raised."""
+        """Leave the job at the end of the process, after the device's tasks, unless the script has raised an error."""
         error = getattr(sys, "last_value", None)
         try:
             if error is None and not self._left:
@@ -290,18 +291,18 @@ class Client:
             self.leave(error)
 
     def wait(self) -> bool:
-        """Block until the hub has said something; False: nobody can progress any longer."""
+        """Block until the hub has sent something; False if no rank can progress any longer."""
         return self._block(self.scheduler.waiting())
 
     def die(self, why: str) -> NoReturn:
-        """End the process as a signal would: without a word to the hub."""
+        """End the process as a signal would, without notifying the hub."""
         if self._die is not None:
             self._die()
         os.kill(os.getpid(), signal.SIGKILL)
-        raise DeviceError(f"the process of rank {self.rank} survives SIGKILL: {why}")
+        raise DeviceError(f"the process of rank {self.rank} has survived SIGKILL: {why}")
 
     def fail(self, failure: Failure) -> None:
-        """The rank's device has stopped: its groups fail."""
+        """Notify the hub that the rank's device has stopped, which fails its groups."""
         self._send("fail", failure=encode_failure(failure))
 
     # ----------------------------------------------------------------- messages
@@ -315,11 +316,11 @@ class Client:
     def _lost(self, error: OSError | None) -> DeviceError:
         reason = "" if error is None else f" ({error.strerror})"
         return DeviceError(
-            f"the hub of the job at {self.address} has ended{reason}: rank {self.rank} has no way to the other ranks"
+            f"the hub of the job at {self.address} has ended{reason}: rank {self.rank} cannot reach the other ranks"
         )
 
     def _next(self) -> dict[str, Any]:
-        """The next message, waited for."""
+        """Wait for the next message and return it."""
         while not self._inbox:
             try:
                 received = self._socket.recv(1 << 18)
@@ -343,7 +344,7 @@ class Client:
             self._take(message)
 
     def _block(self, waiting: Sequence[Waiting]) -> bool:
-        """Wait for messages, and say what for."""
+        """Report the streams that wait to the hub, and wait for messages."""
         with self._lock:
             if self._stop is None and not self._inbox:
                 self._send("wait", seen=self._seen, streams=list(waiting))
@@ -359,7 +360,7 @@ class Client:
             return going
 
     def _take(self, message: Mapping[str, Any]) -> bool:
-        """Handle a message of the hub; False: it is the report of a deadlock."""
+        """Handle a message of the hub; return False for the report of a deadlock."""
         kind = message["kind"]
         self._more = bool(message.get("more"))
         if kind == "turn":
@@ -383,7 +384,7 @@ class Client:
                 meeting.missing, meeting.stuck = missing, message["stuck"].get(number)
             return False
         else:
-            raise WireError(f"{kind!r} is not a message of a hub")
+            raise WireError(f"unknown message {kind!r} of the hub")
         return True
 
 
@@ -398,18 +399,18 @@ class _Hosts:
         return self._client.wait()
 
     def wake(self, rank: int) -> None:
-        """A task is ready: the rank finds it after its wait."""
+        """Do nothing: the rank finds the ready task after its wait."""
 
     def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
-        """Call a function; there is one rank."""
+        """Call a function; this process has one rank."""
         function(argument)
 
     def elsewhere(self) -> Sequence[Waiting]:
-        """Streams of the other ranks that wait."""
+        """Waiting streams of the other ranks."""
         return self._client._elsewhere
 
     def report(self) -> Sequence[str]:
-        """What became of the ranks that do not wait."""
+        """Return how the ranks that have ended did so."""
         return self._client._ended
 
 
@@ -468,7 +469,7 @@ class RemoteMeeting:
         self._call = call
         self._offer = offer
         self._waiter: Waiter | None = None
-        self._kept: Any = None  # what the carrier holds until nobody reads it
+        self._handle: Any = None  # of the published tensors, until nobody reads them
         self._opened_ns: int | None = None
         self._members: Sequence[Mapping[str, Any]] = ()
         self._letters: Sequence[Mapping[str, Any]] = ()
@@ -478,19 +479,19 @@ class RemoteMeeting:
 
     # --------------------------------------------------------------------- gate
     def enter(self, waiter: Waiter, time_ns: int) -> None:
-        """Publish the member's tensors, and tell the hub."""
+        """Publish the member's tensors, and notify the hub."""
         self._waiter = waiter
         self._entered = True
         tensors = self._offer() if self._call.tensors else ()
         fields: Mapping[str, Any] = {}
         if tensors:
             target = self._group.members[self._call.root] if self._call.op == "Send" else None
-            fields, self._kept = self._client._carrier.publish(tensors, target)
+            fields, self._handle = self._client._carrier.publish(tensors, target)
         call = encode_call(self._call)
         self._client._send("join", m=self._number, group=self._group.name, call=call, time=time_ns, place=fields)
 
     def open_ns(self) -> int | None:
-        """When the last member has entered, or the failure's time."""
+        """Time at which the last member has entered, or that of the failure."""
         return self._opened_ns if self.failure is None else self.failure.time_ns
 
     def leave(self, time_ns: int) -> None:
@@ -505,11 +506,11 @@ class RemoteMeeting:
         self._client._send("abandon", **fields)
 
     def waits_for(self) -> str:
-        """What is missing, which the hub knows."""
+        """Return what is missing; a placeholder that the hub replaces, unless it has reported it."""
         return self.missing or f"\0{self._number}\0"
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer."""
+        """Return the failure of a deadlock, if the hub has reported one."""
         if self.stuck is None:
             return None
         failure = decode_failure(self.stuck)
@@ -518,7 +519,7 @@ class RemoteMeeting:
 
     # ------------------------------------------------------------------ results
     def results(self) -> Sequence[Array]:
-        """What the member gets."""
+        """Return what the member gets."""
         carrier = self._client._carrier
         if self._letters:
             return [carrier.letter(each["type"], tuple(each["shape"]), each["place"]) for each in self._letters]
@@ -533,11 +534,11 @@ class RemoteMeeting:
 
     # ----------------------------------------------------------------- messages
     def _take_gather(self, message: Mapping[str, Any]) -> None:
-        """All members have published: reduce this member's share of the elements."""
+        """Reduce this member's share of the elements, after all members have published theirs."""
         start, end = message["start"], message["end"]
         self._terms = Terms(**message["terms"])
         places = [each["place"] for each in message["members"]]
-        fields = self._client._carrier.reduce(self._call, places, self._fold(), start, end, self._kept)
+        fields = self._client._carrier.reduce(self._call, places, self._fold(), start, end, self._handle)
         self._client._reducing.add(self._number)
         self._client._send("reduced", m=self._number, start=start, end=end, **fields)
 
@@ -558,6 +559,6 @@ class RemoteMeeting:
         self._waiter.wake()
 
     def _take_free(self, message: Mapping[str, Any]) -> None:
-        """Nobody reads the member's tensors any longer."""
-        self._client._carrier.free(self._kept)
+        """Free the member's tensors, which nobody reads any longer."""
+        self._client._carrier.free(self._handle)
         del self._client._meetings[self._number]

@@ -1,4 +1,4 @@
-"""The collectives: what members must agree on, and what each of them gets. [spec parallel 3.1, 3.2]"""
+"""Collectives: the arguments that members must agree on, and the results of each member. [spec parallel 3.1, 3.2]"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ class Collective:
     name : str
         MindSpore's type.
     shares : callable
-        ``shares(calls, tensors, fold) -> one sequence of arrays for each member``; None for those between two members.
+        ``shares(calls, tensors, fold) -> one sequence of arrays for each member``; None for Send and Receive.
     agree : tuple of str
         Fields of `Call` that must be equal for all members.
     same_tensors : {"all", "types", "root"}
-        Whether number types and shapes of the members' tensors must be equal, or number types alone; ``root``: only the
-        root brings one, of which the others expect a part.
+        What must be equal in the members' tensors: number types and shapes, or number types only. ``root``: only the
+        root brings a tensor, of which the others expect a part.
     reduces, rooted : bool
-        It has a reduction, a root.
+        Whether it has a reduction, a root.
     """
 
     name: str
@@ -136,7 +136,7 @@ COLLECTIVES: Mapping[str, Collective] = MappingProxyType({each.name: each for ea
 
 
 def collective(op: str) -> Collective:
-    """The collective of that type.
+    """Return the collective of a type.
 
     Examples
     --------
@@ -145,11 +145,11 @@ def collective(op: str) -> Collective:
     >>> collective("AllGathers")
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.BadInputError: AllGathers: no collective has this name (did you mean 'AllGather'?)
+    dumpsim.core.errors.BadInputError: AllGathers: unknown collective (did you mean 'AllGather'?)
     """
     found = COLLECTIVES.get(op)
     if found is None:
-        raise BadInputError("no collective has this name", where=op, nearest=nearest(op, COLLECTIVES))
+        raise BadInputError("unknown collective", where=op, nearest=nearest(op, COLLECTIVES))
     return found
 
 
@@ -159,15 +159,15 @@ def check_call(call: Call, size: int) -> Collective:
     Raises
     ------
     BadInputError
-        For an unknown operator, a number type that it does not take, an unknown reduction, and places outside of the
-        group.
+        For an unknown operator or reduction, a number type that the operator does not take, and a member that is not
+        in the group.
 
     Examples
     --------
     >>> check_call(Call(op="Broadcast", tensors=(("float32", (2,)),), root=4), 4)
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.BadInputError: Broadcast: 4 is no place in the group; allowed: 0 to 3
+    dumpsim.core.errors.BadInputError: Broadcast: 4 is not a member's index in the group; allowed: 0 to 3
     """
     found = collective(call.op)
     where = call.name or call.op
@@ -185,7 +185,8 @@ def check_call(call: Call, size: int) -> Collective:
             nearest=nearest(call.reduce, REDUCTIONS),
         )
     if (found.rooted or found.shares is None) and not 0 <= call.root < size:
-        raise BadInputError(f"{call.root} is no place in the group", where=where, allowed=[f"0 to {size - 1}"])
+        what = f"{call.root} is not a member's index in the group"
+        raise BadInputError(what, where=where, allowed=[f"0 to {size - 1}"])
     if call.sends or call.receives:
         _check_counts(call, size, where)
     if call.op in ("ReduceScatter", "CollectiveScatter") and call.tensors:
@@ -199,28 +200,28 @@ def _check_counts(call: Call, size: int, where: str) -> None:
     elements = prod(call.tensors[0][1])
     for name, counts in (("sends", call.sends), ("receives", call.receives)):
         if counts and (len(counts) != size or min(counts) < 0):
-            raise BadInputError(f"{counts} are no counts for {size} members", where=f"{where}: {name}")
+            raise BadInputError(f"invalid counts {counts} for {size} members", where=f"{where}: {name}")
     if call.sends and sum(call.sends) != elements:
-        raise BadInputError(f"{sum(call.sends)} elements are sent of {elements}", where=where)
+        raise BadInputError(f"{sum(call.sends)} of {elements} elements are sent", where=where)
 
 
 def results(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> list[Tensors]:
-    """What each member gets, in the order of the group.
+    """Return what each member gets, in the order of the group.
 
     Parameters
     ----------
     calls : sequence of Call
         One for each member, of the same operator.
     tensors : sequence of sequence of array
-        What each brings. They need not agree: each member then reads the others' bytes as its own type and shape, with
-        zeros after their ends, as on a device that does not check.
+        Of each member. They need not agree: each member then reads the others' bytes as its own type and shape, padded
+        with zeros, as on a device that does not check.
     fold : callable
         ``fold(terms, reduce)``, see `dumpsim.world.reduction.fold`.
 
     Returns
     -------
     list of sequence of ndarray
-        Read-only; what all members get is one array.
+        Read-only; a result of all members is one array.
 
     Examples
     --------
@@ -242,21 +243,21 @@ def results(calls: Sequence[Call], tensors: Sequence[Tensors], fold: Fold) -> li
             for at, call in enumerate(calls)
         ]
     owners = {id(_owner(array)) for mine in tensors for array in mine}
-    kept: dict[int, Array] = {}  # what several members get stays one array
+    unique: dict[int, Array] = {}  # a result of several members stays one array
     for mine in given:
         for array in mine:
-            if id(array) not in kept:
-                kept[id(array)] = _kept(array, copied=id(_owner(array)) in owners)
-    return [[kept[id(array)] for array in mine] for mine in given]
+            if id(array) not in unique:
+                unique[id(array)] = _read_only(array, copied=id(_owner(array)) in owners)
+    return [[unique[id(array)] for array in mine] for mine in given]
 
 
 def _owner(array: Array) -> Any:
-    """What holds the bytes of an array."""
+    """Return the object that owns the bytes of an array."""
     return array if array.base is None else array.base
 
 
-def _kept(array: Array, *, copied: bool) -> Array:
-    """A read-only array whose bytes nobody can write; a copy where a member may overwrite them."""
+def _read_only(array: Array, *, copied: bool) -> Array:
+    """Return a read-only array whose bytes nobody can write: a copy if a member may overwrite them."""
     owner = _owner(array)
     array = array.copy() if copied else np.asarray(array).view()  # numpy makes scalars of arrays without axes
     array.flags.writeable = False

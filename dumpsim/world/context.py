@@ -1,4 +1,4 @@
-"""The rank context: the one object that holds what belongs to a rank."""
+"""The rank context: the object that holds the whole state of a rank."""
 
 import atexit
 import os
@@ -19,23 +19,20 @@ from dumpsim.world.wire import ADDRESS, TOKEN
 if TYPE_CHECKING:
     from dumpsim.device.scheduler import Scheduler
 
-if TYPE_CHECKING:
-    from dumpsim.device.scheduler import Scheduler
-
 __all__ = ["Belonging", "RankContext", "World", "current", "root", "use"]
 
 T = TypeVar("T")
 
 
 class Belonging(Protocol):
-    """Something global to the process that a rank has for itself: it comes and goes with the rank."""
+    """A change of the process's global state that is installed only while its rank runs."""
 
     def install(self) -> None:
-        """The rank goes on."""
+        """Install it, because the rank resumes."""
         ...
 
     def remove(self) -> None:
-        """Another rank goes on."""
+        """Remove it, because the rank is suspended."""
         ...
 
 
@@ -45,19 +42,19 @@ class Remote(Communicator, Protocol):
     scheduler: "Scheduler"
 
     def depart(self, error: BaseException | None = None, *, result: Any = None) -> Mapping[int, Any] | None:
-        """End this rank's part in the job, with a result (JSON); return those of all ranks where this one has them."""
+        """End this rank's part in the job, with a result (JSON); return all ranks' results if this one has them."""
         ...
 
 
 class _Table:
-    """One instance of each class that somebody asked for."""
+    """One instance of each requested class."""
 
     def __init__(self) -> None:
         self._instances: dict[type, Any] = {}
         self._lock = RLock()  # threads of a script share the rank
 
     def get(self, kind: type[T]) -> T:
-        """Return the instance of `kind`; made by ``kind()`` on first use."""
+        """Return the instance of `kind`, created by ``kind()`` on first use."""
         try:
             return cast(T, self._instances[kind])
         except KeyError:
@@ -68,7 +65,7 @@ class _Table:
             return cast(T, self._instances[kind])
 
     def put(self, kind: type[T], instance: T | None) -> T | None:
-        """Replace the instance of `kind` (None: the next `get` makes a new one) and return the one before."""
+        """Replace the instance of `kind` (None: the next `get` creates a new one) and return the previous one."""
         before: T | None = self._instances.pop(kind, None)
         if instance is not None:
             self._instances[kind] = instance
@@ -83,10 +80,10 @@ class _Table:
 
 
 class World(_Table):
-    """What the ranks of one launch share.
+    """The objects that the ranks of one launch share.
 
-    The scheduler, the hosts and the cache of compiled programs are instances of its table. A process that was not
-    launched is alone in a world of its own, whatever its ``RANK_SIZE`` is.
+    The scheduler, the hosts and the cache of compiled programs are instances in its table. A process that was not
+    launched by dumpsim has a world of its own, whatever its ``RANK_SIZE`` is.
 
     Parameters
     ----------
@@ -110,16 +107,16 @@ class World(_Table):
         self._closers.append(action)
 
     def close(self) -> None:
-        """Call what was given to `at_close`, each once."""
+        """Call the actions given to `at_close`, each once."""
         while self._closers:
             self._closers.pop(0)()
 
 
 class RankContext(_Table):
-    """Everything that belongs to a rank.
+    """The whole state of a rank.
 
-    State of the higher rooms sits in a table by class: `get` makes the rank's instance on first use, while this context
-    is the current one.
+    State of higher packages is stored in a table by class: `get` creates the rank's instance on first use, while this
+    context is the current one.
 
     Parameters
     ----------
@@ -132,7 +129,7 @@ class RankContext(_Table):
     directory : path, optional
         Working directory at the start, by default the process's.
     prefix : str
-        Stands before each line that the rank prints to the standard output.
+        Written before each line that the rank prints to the standard output.
     world : World, optional
         By default a new one with this rank alone.
     communicator : Communicator, optional
@@ -178,16 +175,16 @@ class RankContext(_Table):
         self._directory = os.path.abspath(os.curdir if directory is None else directory)
         self._output = PrefixedOutput(sys.stdout, prefix) if prefix else None
         self._streams: tuple[TextIO, TextIO] = (cast(TextIO, self._output or sys.stdout), sys.stderr)
-        self._state: ProcessState | None = None  # of a rank that is suspended
-        self._resumed: ProcessState | None = None  # of one that runs, as it was then
+        self._state: ProcessState | None = None  # of a suspended rank
+        self._resumed: ProcessState | None = None  # of a running rank, as installed by `resume`
         self._belongings: list[Belonging] = []
         self._closers: list[Callable[[], object]] = []
 
     @classmethod
     def from_environment(cls) -> "RankContext":
-        """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``, unless MPI knows."""
+        """Return the context of a process: its rank is ``RANK_ID``, its device ``DEVICE_ID``, unless MPI sets them."""
         if RunSettings.from_environment().transport == "mpi":
-            from dumpsim.world.mpi import connect_mpi  # first here: most processes are not ranks of an MPI job
+            from dumpsim.world.mpi import connect_mpi  # imported late: most processes are not ranks of an MPI job
 
             context = cls.remote(connect_mpi())
             context.get(JobReports).wanted = True
@@ -201,7 +198,7 @@ class RankContext(_Table):
 
         ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID`` of the process are set.
         """
-        from dumpsim.device.scheduler import Scheduler  # first here, as above
+        from dumpsim.device.scheduler import Scheduler  # imported late, as above
 
         device_id = communicator.local_ranks.index(communicator.rank)
         world = World()
@@ -245,7 +242,7 @@ class RankContext(_Table):
         if self._communicator is None and self._has_hub:
             self._join_hub()
         if self._communicator is None:
-            from dumpsim.device.scheduler import Scheduler  # first here: most processes ask for their rank alone
+            from dumpsim.device.scheduler import Scheduler  # imported late: most processes only ask for their rank
             from dumpsim.world.local import LocalCommunicator, LocalJob
 
             several = self.world.ranks > 1
@@ -256,7 +253,7 @@ class RankContext(_Table):
 
     @property
     def scheduler(self) -> "Scheduler | None":
-        """What steps the devices of this rank together with those of others; None for a rank that is alone."""
+        """The scheduler that this rank shares with others; None for a rank that is alone."""
         from dumpsim.device.scheduler import Scheduler
 
         if self._communicator is None and self._has_hub:
@@ -266,21 +263,21 @@ class RankContext(_Table):
 
     @property
     def _has_hub(self) -> bool:
-        """Whether somebody has started this process as a rank of a job."""
+        """Whether this process was started as a rank of a job."""
         return self.world.ranks == 1 and bool(self.environment.get(ADDRESS))
 
     def _join_hub(self) -> None:
-        """Take the rank's place in its job, until the rank ends."""
+        """Connect the rank to its job, until the rank ends."""
         from dumpsim.device.scheduler import Scheduler
         from dumpsim.world.client import connect
-        from dumpsim.world.hub import coming_s
+        from dumpsim.world.hub import connect_timeout_s
 
         client = connect(
             self.environment[ADDRESS],
             token=self.environment.get(TOKEN, ""),
             rank=self.rank,
             size=self.size,
-            timeout_s=coming_s(self.environment),
+            timeout_s=connect_timeout_s(self.environment),
         )
         self._communicator = client
         self.world.put(Scheduler, client.scheduler)
@@ -295,21 +292,21 @@ class RankContext(_Table):
 
     # ------------------------------------------------------------- switching
     def activate(self) -> None:
-        """Make this the current context of the greenlet, thread or task that calls."""
+        """Make this the current context of the calling greenlet, thread or task."""
         _CURRENT.set(self)
 
     def give(self, belonging: Belonging) -> None:
-        """Install something global to the process, now and whenever this rank goes on; for the rank that runs."""
+        """Install a change of the process's global state, now and whenever this rank resumes; for the running rank."""
         self._belongings.append(belonging)
         belonging.install()
 
     def resume(self, present: ProcessState | None = None) -> None:
-        """Install what is global to the process: random states, environment, working directory, standard output.
+        """Install the rank's process state: random states, environment, working directory, standard output.
 
         Parameters
         ----------
         present : ProcessState, optional
-            The process's state, where somebody has just taken it.
+            The process's state, if the caller has just taken it.
         """
         state = self._state
         if state is None:
@@ -329,7 +326,7 @@ class RankContext(_Table):
             belonging.install()
 
     def suspend(self) -> ProcessState:
-        """Save what is global to the process, before another rank resumes, and return it."""
+        """Save the process state, before another rank resumes, and return it."""
         for belonging in reversed(self._belongings):
             belonging.remove()
         self._state = ProcessState.take(self._resumed)
@@ -337,7 +334,7 @@ class RankContext(_Table):
         return self._state
 
     def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Call `function` as this rank and give the process back as it was.
+        """Call `function` as this rank, and restore the process state afterwards.
 
         The hosts of ranks that wait for each other use `activate`, `resume` and `suspend`.
         """
@@ -352,17 +349,17 @@ class RankContext(_Table):
 
     # ---------------------------------------------------------------- ending
     def at_close(self, action: Callable[[], object]) -> None:
-        """Call `action` when the rank ends; the last one that was given is called first."""
+        """Call `action` when the rank ends; the last action added is called first."""
         if not self._closers:
             atexit.register(self.close)
         self._closers.append(action)
 
     def cancel(self, action: Callable[[], object]) -> None:
-        """Drop an action that was given to `at_close`, if it is there."""
+        """Remove an action that was added by `at_close`, if it is still there."""
         self._closers = [other for other in self._closers if other != action]
 
     def close(self) -> None:
-        """Call what was given to `at_close`, each once, even where one of them fails; the first error is raised."""
+        """Call the actions given to `at_close`, each once, even if one of them fails; then raise the first error."""
         atexit.unregister(self.close)
         first: BaseException | None = None
         while self._closers:
@@ -377,7 +374,7 @@ class RankContext(_Table):
 
 
 class _Root:
-    """The context of a process for everybody who runs in no other."""
+    """The context of the process, for code that runs in no other one."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -389,10 +386,10 @@ _CURRENT: Final[ContextVar[RankContext | None]] = ContextVar("rank context", def
 
 
 def current() -> RankContext:
-    """Return the context of the rank that runs.
+    """Return the context of the running rank.
 
-    Outside of `RankContext.run` this is the process's own, made from the environment on first use; threads of the
-    script share it.
+    Outside of `RankContext.run` this is the context of the process, created from the environment on first use; threads
+    of the script share it.
 
     Examples
     --------
@@ -403,7 +400,7 @@ def current() -> RankContext:
 
 
 def root() -> RankContext:
-    """Return the process's own context, whichever rank runs."""
+    """Return the context of the process, whichever rank runs."""
     with _ROOT.lock:
         if _ROOT.context is None:
             _ROOT.context = RankContext.from_environment()
@@ -412,7 +409,7 @@ def root() -> RankContext:
 
 @contextmanager
 def use(context: RankContext) -> Iterator[RankContext]:
-    """Let `context` be the process's own for a while, and close it: for tests.
+    """Make `context` the one of the process inside a ``with`` block, and close it at the end.
 
     Examples
     --------
@@ -431,6 +428,6 @@ def use(context: RankContext) -> Iterator[RankContext]:
 
 
 def _number(name: str, default: int) -> int:
-    """A number of the environment; an invalid one is ignored, as the vendor does."""
+    """Return a number from the environment; an invalid one is ignored, as by the vendor."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else default

@@ -1,4 +1,4 @@
-"""What collectives cost on the virtual clock. [spec parallel 7]"""
+"""Durations of collectives on the virtual clock. [spec parallel 7]"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _SERVER = 8  # cards [spec parallel 7.3]
 
 
 def cost(op: str, algorithm: str, link: Link, nbytes: float, members: int) -> float:
-    """Seconds of one collective over equal links.
+    """Return the seconds of one collective over equal links.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def cost(op: str, algorithm: str, link: Link, nbytes: float, members: int) -> fl
     algorithm : {"mesh", "ring", "halving-doubling", "nhr"}
     link : Link
     nbytes : float
-        The full vector of one rank: what AllReduce and ReduceScatter take, what AllGather gives.
+        The full vector of one rank: the input of AllReduce and ReduceScatter, the output of AllGather.
     members : int
 
     Examples
@@ -78,12 +78,12 @@ def cost(op: str, algorithm: str, link: Link, nbytes: float, members: int) -> fl
             return (p - 1) * (a + n * b)
         case "Broadcast":
             return ceil(log2(p)) * (a + n * b)
-        case _:  # Reduce: scattered, then gathered at the root
+        case _:  # Reduce: a ReduceScatter, then a gather at the root
             return _scatter(algorithm, a, b, g, n, p) + a + b * n
 
 
 def _scatter(algorithm: str, a: float, b: float, g: float, n: float, p: int) -> float:
-    """ReduceScatter."""
+    """Seconds of a ReduceScatter."""
     share = (p - 1) / p
     if algorithm == "mesh":
         return a + n / p * b + share * n * g
@@ -97,7 +97,7 @@ def _scatter(algorithm: str, a: float, b: float, g: float, n: float, p: int) -> 
 
 
 def _gather(algorithm: str, a: float, b: float, n: float, p: int) -> float:
-    """AllGather."""
+    """Seconds of an AllGather."""
     share = (p - 1) / p
     if algorithm == "mesh":
         return a + n / p * b
@@ -111,7 +111,7 @@ def _gather(algorithm: str, a: float, b: float, n: float, p: int) -> float:
 
 
 def placement(members: Sequence[int]) -> tuple[int, int]:
-    """Servers, and the most cards in one of them, that a group of ranks takes.
+    """Return how many servers a group of ranks occupies, and the most cards in one of them.
 
     Examples
     --------
@@ -125,15 +125,15 @@ def placement(members: Sequence[int]) -> tuple[int, int]:
 
 
 def collective_ns(call: Call, members: int, place: tuple[int, int]) -> int:
-    """Nanoseconds of a collective of a group, whose ranks sit on servers of eight in their order.
+    """Return the nanoseconds of a collective of a group whose ranks fill servers of eight cards in their order.
 
-    Inside a server it runs over a mesh, between servers by halving and doubling, a ring or NHR, on the card's share of
-    the message. [spec parallel 7.3]
+    Inside a server it runs over a mesh; between servers by halving and doubling, a ring or NHR, on each card's share
+    of the message. [spec parallel 7.3]
 
     Parameters
     ----------
     call : Call
-        Of the calling member; members of one collective that bring different amounts have different costs.
+        Of the calling member; members of one collective that send different amounts have different durations.
     members : int
         Size of the group.
     place : tuple of int

@@ -1,4 +1,4 @@
-"""What the ranks of a job tell their hub, and what it answers: calls matched, failures passed on, deadlocks found."""
+"""The hub's side of a job: matches the calls of the ranks, passes failures on, and finds deadlocks."""
 
 import re
 import time
@@ -38,20 +38,20 @@ _GATE = re.compile("\0([0-9]+)\0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What has become of a rank.
+    """How a rank has ended.
 
     Attributes
     ----------
     kind : {"left", "failed", "stopped", "died"}
-        It has ended as it should; with an error; because another rank has failed; or its process was gone.
+        It has ended normally; with an error; because another rank has failed; or its process has ended early.
     text : str
-        In words.
+        The same in words.
     error : BaseException or None
-        What it has raised.
+        The error that it has raised.
     culprit : int or None
         The rank that its error names as the cause.
     time : float
-        When, by `time.monotonic`.
+        Time of the end, by `time.monotonic`.
     """
 
     kind: str
@@ -70,11 +70,11 @@ class _Round:
     members : tuple of int
     calls, places, entries : dict by rank
     readers : set of int
-        Who may still read the tensors.
+        Members that may still read the tensors.
     chunks : list
-        Where parts of the sum are that members have reduced.
+        Locations of the parts of the sum that members have reduced.
     reducing : set of int or None
-        Who has not reduced its part yet; None before it is known whether members do.
+        Members that have not reduced their part yet; None before it is decided whether they do.
     """
 
     members: tuple[int, ...]
@@ -89,72 +89,72 @@ class _Round:
 
 @dataclass(slots=True, eq=False)
 class _Letter:
-    """A tensor that a member sends to another one."""
+    """A tensor that one member sends to another."""
 
     sender: "_Entry"
-    tensor: dict[str, Any]  # number type, shape and place, as the receiver gets it
+    tensor: dict[str, Any]  # number type, shape and location, as the receiver gets them
 
 
 class _Entry:
-    """A member's part in a collective: what the gate wakes."""
+    """A member's part in a collective; the waiter of its gate."""
 
     __slots__ = ("answered", "exchange", "letters", "meeting", "number", "rank", "round")
 
     def __init__(self, exchange: "Exchange", rank: int, number: int) -> None:
         self.exchange = exchange
         self.rank = rank
-        self.number = number  # of the meeting at its rank
+        self.number = number  # of the meeting, as its rank counts
         self.meeting: Meeting
-        self.round: _Round | None = None  # None for messages between two members
-        self.letters: set[int] = set()  # not read yet
+        self.round: _Round | None = None  # None for Send and Receive
+        self.letters: set[int] = set()  # that were not read yet
         self.answered = False
 
     def wake(self) -> None:
-        """The gate has opened or failed."""
+        """Notify the exchange that the gate has opened or failed."""
         self.exchange.opened(self)
 
 
 class _Rank:
-    """What the exchange knows of a rank."""
+    """The exchange's state of a rank."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
-        self.pid = 0  # before it has come
-        self.waits = -1  # messages it had seen when it said that it waits; -1: it runs
+        self.pid = 0  # 0 until it has connected
+        self.waits = -1  # messages it had received when it began to wait; -1: it runs
         self.sent = 0
-        self.streams: list[list[Any]] = []  # that wait, see `dumpsim.device.scheduler.Waiting`
+        self.streams: list[list[Any]] = []  # its waiting streams, see `dumpsim.device.scheduler.Waiting`
         self.asked_entry = False
         self.entries: dict[int, _Entry] = {}
         self.segments: list[Segment] = []
-        self.joined: dict[str, int] = {}  # collectives by group
+        self.joined: dict[str, int] = {}  # number of collectives, by group
 
 
 class Exchange:
     """Matches the calls of the ranks of a job.
 
-    Its groups are those of ranks that share a process: the exchange joins them in the place of each rank, and tells the
-    rank what comes of it. So the same calls at the same times have the same results and errors.
+    It uses the groups of ranks that share a process: the exchange joins them on behalf of each rank, and sends the
+    outcome to the rank. So the same calls at the same times have the same results and errors.
 
     Parameters
     ----------
     size : int
         Number of ranks.
     post : callable
-        ``post(rank, message)`` sends a message to a rank; returns how many it was sent.
+        ``post(rank, message)`` sends a message to a rank and returns how many were sent to it so far.
     ended : callable
         ``ended(rank, ending)`` is called for each rank that ends.
     spread : bool
-        Ranks send each other tensors by themselves, and must know who has died.
+        Whether ranks send tensors to each other directly, and so must be notified when a rank has died.
 
     Attributes
     ----------
     endings : dict of int to Ending
     results : dict of int to Any
-        What ranks have handed over when they left.
+        Results that ranks have sent when they left.
     reasons : dict of int to str
-        Why the process of a rank has ended, where somebody knows.
+        Why the process of a rank has ended, if that is known.
     over : bool
-        All ranks have ended.
+        Whether all ranks have ended.
     """
 
     def __init__(
@@ -176,8 +176,8 @@ class Exchange:
         self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
         self._rounds: dict[tuple[str, int], _Round] = {}
         self._letters: list[_Letter] = []
-        self._releasing = False  # all ranks wait, and then get the outcome
-        self._missing_after_s: float | None = None  # for which it was waited for those that never came
+        self._releasing = False  # while the outcomes are sent to ranks that all wait
+        self._missing_after_s: float | None = None  # the time limit after which ranks were given up as missing
         self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
             "segment": self._segment,
             "terms": self._terms,
@@ -195,11 +195,11 @@ class Exchange:
 
     @property
     def over(self) -> bool:
-        """All ranks have ended."""
+        """Whether all ranks have ended."""
         return len(self.endings) == len(self._ranks)
 
     def close(self) -> None:
-        """Give the memory of the ranks back."""
+        """Free the memory of the ranks."""
         for rank in self._ranks:
             for segment in rank.segments:
                 segment.close()
@@ -207,17 +207,17 @@ class Exchange:
 
     # ------------------------------------------------------------------ for the hub
     def joined(self, rank: int, pid: int) -> None:
-        """The process of a rank is there."""
+        """Record that the process of a rank has connected."""
         self._ranks[rank].pid = pid
-        self._ranks[rank].sent = 1  # the welcome, which it does not count as seen
+        self._ranks[rank].sent = 1  # the welcome, sent before
 
     def receive(self, rank: int, message: Mapping[str, Any]) -> None:
-        """A rank has sent a message.
+        """Handle a message of a rank.
 
         Raises
         ------
         WireError, KeyError, TypeError, ValueError
-            For one that no rank sends.
+            For an invalid one.
         """
         handler = self._handlers.get(message["kind"])
         if handler is None or rank in self.endings:
@@ -227,12 +227,12 @@ class Exchange:
         handler(rank, known, message)
 
     def died(self, rank: int, why: str) -> None:
-        """The process of a rank is gone; nothing, where it has left before."""
+        """Record that the process of a rank is gone, unless the rank has left before."""
         if rank in self.endings:
             return
         why = self.reasons.get(rank) or why
         self._end(rank, Ending(kind="died", text=why))
-        if self._spread:  # others may wait for a message of it
+        if self._spread:  # others may wait for a message from it
             for at in range(len(self._ranks)):
                 if at not in self.endings:
                     self._send(at, kind="died", rank=rank, why=why)
@@ -240,11 +240,11 @@ class Exchange:
         self._scheduler.kill(Failure(rank=rank, time_ns=0, error=error))
 
     def settle(self) -> None:
-        """Find out whether nobody can progress."""
+        """Report a deadlock if no rank can progress."""
         living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
         if not living or any(rank.waits != rank.sent for _, rank in living):
             return
-        if self._let_go(living):
+        if self._release_waiting(living):
             return
         number, rank = living[0]
         streams = [_filled(at, each, stream) for at, each in living[1:] for stream in each.streams]
@@ -262,8 +262,8 @@ class Exchange:
             return
         self._send(number, kind="deadlock", streams=streams, ended=ended, missing=missing, stuck=stuck)
 
-    def _let_go(self, living: Sequence[tuple[int, "_Rank"]]) -> bool:
-        """Let go on whoever can; ranks take up all that they are told at once, as they would in one process."""
+    def _release_waiting(self, living: Sequence[tuple[int, "_Rank"]]) -> bool:
+        """Wake the ranks that can go on; each handles its messages as one batch, as ranks of one process do."""
         before = {number: rank.sent for number, rank in living}
         self._releasing = True
         try:
@@ -276,22 +276,22 @@ class Exchange:
         return found
 
     def missing(self, after_s: float) -> None:
-        """The time is up in which all ranks must have come."""
+        """Give up the ranks that have not connected within the time limit."""
         absent = [number for number, rank in enumerate(self._ranks) if not rank.pid and number not in self.endings]
         if self._missing_after_s is not None or not absent:
             return
         self._missing_after_s = after_s
         for number in absent:
-            self.died(number, f"its process has not come within {after_s:g} s")
+            self.died(number, f"its process has not connected within {after_s:g} s")
 
     def silent(self, after_s: float) -> None:
-        """No rank has said a word for so long: those that do not wait are given up."""
+        """Give up the ranks that compute while others wait, because no rank has sent a message for so long."""
         living = [(number, rank) for number, rank in enumerate(self._ranks) if number not in self.endings]
         busy = [(number, rank) for number, rank in living if rank.waits != rank.sent]
         if not busy or len(busy) == len(living):
             return
         for number, rank in busy:
-            why = f"its process {rank.pid} computes, and no rank has said a word for {after_s:g} s"
+            why = f"its process {rank.pid} computes, and no rank has sent a message for {after_s:g} s"
             self._send(number, kind="stop", why=why)
             self.died(number, why)
 
@@ -338,7 +338,7 @@ class Exchange:
             self.opened(entry)
 
     def _entry(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> _Entry:
-        """Join the group in the place of a rank."""
+        """Join the group on behalf of a rank."""
         group = rank.communicator.group(take(message, "group", str))
         call = decode_call(message["call"])
         place = self._place(rank, take(message, "place", dict))
@@ -361,7 +361,7 @@ class Exchange:
         return entry
 
     def _post_letter(self, entry: _Entry, call: Call, place: Mapping[str, Any], at: int) -> int:
-        """Keep what a member sends to another one, whose meeting then has the letter's number for the tensor."""
+        """Store a tensor that one member sends to another; return its number, which the meeting passes on instead."""
         kind, shape = call.tensors[at]
         offset = place["offsets"][at] if "offsets" in place else sum(_nbytes(each) for each in call.tensors[:at])
         self._letters.append(_Letter(entry, {"type": kind, "shape": shape, "place": {**place, "offsets": [offset]}}))
@@ -369,8 +369,8 @@ class Exchange:
         return len(self._letters) - 1
 
     def _place(self, rank: _Rank, place: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Where other processes find a rank's tensors."""
-        if "parcel" in place:  # a message, which its rank sends
+        """Return the location of a rank's tensors for other processes."""
+        if "parcel" in place:  # an MPI message, which its rank sends
             return {"parcel": take(place, "parcel", int), "rank": rank.communicator.rank}
         if "segment" not in place:
             return {"inline": str(place.get("inline", "")), "rank": rank.communicator.rank}
@@ -379,7 +379,7 @@ class Exchange:
 
     # ------------------------------------------------------------------ collectives
     def opened(self, entry: _Entry) -> None:
-        """A member's gate has opened or failed: tell it, after all have reduced their parts where they share that."""
+        """Notify a member that its gate has opened or failed, once all members that reduce shares have done so."""
         if entry.answered or entry.rank in self.endings:
             return
         failure, found = entry.meeting.failure, entry.round
@@ -388,7 +388,7 @@ class Exchange:
             self._send(entry.rank, kind="failed", m=entry.number, failure=encode_failure(failure))
             return
         time_ns = entry.meeting.open_ns()
-        if time_ns is None:  # one of several messages has come
+        if time_ns is None:  # only some of the messages have come
             return
         if found is None:
             entry.answered = True
@@ -413,11 +413,11 @@ class Exchange:
             )
 
     def _letters_of(self, entry: _Entry) -> list[int]:
-        """The letters that a member has got."""
+        """Return the numbers of the letters that a member has received."""
         return [int(number) for number in entry.meeting.results()]
 
     def _is_shared(self, found: _Round) -> bool:
-        """Whether members reduce a part of the elements each: it pays where they agree and bring much."""
+        """Whether each member reduces a share of the elements, which pays for large tensors of equal shapes."""
         calls = [found.calls.get(number) for number in found.members]
         first = calls[0]
         if first is None or first.op != "AllReduce" or len(calls) < 2:
@@ -448,7 +448,7 @@ class Exchange:
             )
 
     def _members(self, found: _Round, mine: Call) -> list[dict[str, Any]]:
-        """Calls and tensors of the members, for one of them; calls that are as its own are left out."""
+        """Return calls and tensors of the members, for one of them; calls equal to its own are left out."""
         return [
             {
                 "call": None if found.calls[number] == mine else encode_call(found.calls[number]),
@@ -461,7 +461,7 @@ class Exchange:
         entry = rank.entries[take(message, "m", int)]
         found = entry.round
         if found is None or found.reducing is None or number not in found.reducing:
-            raise WireError("a part that nobody has asked for")
+            raise WireError("a reduced part that was not requested")
         if "segment" in message:
             segment = rank.segments[message["segment"]]
             place = {"path": segment.path, "size": segment.size}
@@ -480,7 +480,7 @@ class Exchange:
         self._release(entry)
 
     def _abandon(self, number: int, rank: _Rank, message: Mapping[str, Any]) -> None:
-        if message["call"] is not None:  # a task that was dropped before it was the first of its stream
+        if message["call"] is not None:  # the task was dropped before it was the first of its stream
             self._entry(number, rank, message)
         entry = rank.entries.pop(take(message, "m", int))
         entry.answered = True
@@ -488,7 +488,7 @@ class Exchange:
         self._release(entry)
 
     def _release(self, entry: _Entry) -> None:
-        """A member does not read any longer; the last one gives the memory of all back."""
+        """Record that a member has finished reading; after the last one, free the tensors of all."""
         found = entry.round
         if found is None:
             for number in self._letters_of(entry) if entry.answered else ():
@@ -508,7 +508,7 @@ class Exchange:
         found.places.clear()
 
     def _free(self, entry: _Entry) -> None:
-        """Nobody reads the tensors of a member any longer."""
+        """Notify a member that nobody reads its tensors any longer."""
         if entry.rank not in self.endings:
             self._send(entry.rank, kind="free", m=entry.number)
 
@@ -543,7 +543,7 @@ class Exchange:
         self.endings[number] = ending
         for entry in list(rank.entries.values()):
             found = entry.round
-            if found is not None and found.reducing:  # the others reduce everything by themselves
+            if found is not None and found.reducing:  # each of the others reduces all elements itself
                 found.reducing.clear()
                 found.chunks.clear()
                 self._reduce_ended(found)
@@ -559,7 +559,7 @@ class Exchange:
 
 
 def _filled(number: int, rank: _Rank, stream: list[Any]) -> list[Any]:
-    """A stream that waits, with what its gate waits for."""
+    """Return a waiting stream whose text names what its gate waits for."""
 
     def missing(match: "re.Match[str]") -> str:
         entry = rank.entries.get(int(match[1]))

@@ -1,4 +1,4 @@
-"""Faults of a rank at its collectives: it is killed, hangs, comes late, or calls something else."""
+"""Faults of a rank at its collectives: it is killed, hangs, is late, or makes a different call."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,17 +16,17 @@ _SECOND = 10**9
 
 
 class Plan(Protocol):
-    """What follows a fault plan: `dumpsim.device.injector.Injector`."""
+    """A fault plan that is being followed: `dumpsim.device.injector.Injector`."""
 
     def collective(
         self, op_type: str, full_name: str, group: str
     ) -> "tuple[KillFault | HangFault | DelayFault | DivergeFault, ...]":
-        """A collective is called: the faults that strike it."""
+        """Return the faults that strike a collective, which is being called."""
         ...
 
 
 class FaultyGroup:
-    """A group as a member with faults sees it; whatever carries the collectives.
+    """A group as a member with faults sees it, with any transport.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class FaultyGroup:
         self._communicator = communicator
 
     def join(self, call: Call, offer: Callable[[], Sequence[Array]]) -> Meeting:
-        """Return the gate of the member's next collective, after what the plan makes of it."""
+        """Return the gate of the member's next collective, changed by the faults of the plan."""
         delay_ns, hangs, own = 0, False, call
         for fault in self._plan.collective(call.op, call.name, self.name):
             match fault:
@@ -68,7 +68,7 @@ class FaultyGroup:
 
 
 class FaultyMeeting:
-    """A collective to which its member comes late, or never, or as something else."""
+    """A collective whose member is late, never arrives, or makes a different call."""
 
     def __init__(self, meeting: Meeting, own: Call, called: Call, delay_ns: int, *, hangs: bool) -> None:
         self.tag = meeting.tag
@@ -101,15 +101,15 @@ class FaultyMeeting:
         self._meeting.abandon(failure)
 
     def waits_for(self) -> str:
-        """What is missing."""
+        """Return what is missing."""
         return f"nothing: it hangs by the fault plan ({self.tag})" if self._hangs else self._meeting.waits_for()
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer."""
+        """Return the failure of a deadlock, see `Gate.give_up`."""
         return None if self._hangs else self._meeting.give_up(report)
 
     def results(self) -> Sequence[Array]:
-        """What the member gets, in the number types and shapes that it has asked for."""
+        """Return what the member gets, in the number types and shapes of its own call."""
         given = self._meeting.results()
         if self._called is self._own or self._called.op != self._own.op:
             return given
@@ -122,7 +122,7 @@ class FaultyMeeting:
 
 
 def _other(call: Call, change: str) -> Call:
-    """A call that differs from what the other members call.
+    """Return a call that differs from those of the other members.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _other(call: Call, change: str) -> Call:
 
 
 def _resized(call: Call, offer: Callable[[], Sequence[Array]]) -> Callable[[], Sequence[Array]]:
-    """The member's tensors as the other call has them."""
+    """Return the member's tensors in the types and shapes of the changed call."""
 
     def offered() -> list[Array]:
         given = list(offer())
@@ -154,7 +154,7 @@ def _resized(call: Call, offer: Callable[[], Sequence[Array]]) -> Callable[[], S
 
 
 def _as(array: Array, kind: str, shape: tuple[int, ...]) -> Array:
-    """The values of an array in another number type and shape, repeated or cut."""
+    """Return the values of an array in another number type and shape, repeated or cut."""
     from dumpsim.core.dtype import dtype
 
     target = dtype(kind).numpy

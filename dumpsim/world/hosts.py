@@ -21,7 +21,7 @@ SCHEDULES = ("rank", "reverse", "random:SEED")
 
 
 def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
-    """Return what chooses the next of the ranks that can run.
+    """Return the function that chooses the next rank among those that can run.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
     Returns
     -------
     callable
-        ``choose(runnable, last)``, with the sorted ranks and the one that ran last, gives a place in `runnable`.
+        ``choose(runnable, last)`` takes the sorted ranks and the one that ran last, and returns an index of `runnable`.
 
     Raises
     ------
@@ -77,8 +77,8 @@ class _Host:
 class RankHosts:
     """Runs the programs of ranks, one at a time.
 
-    A program runs until it ends, or waits for something that no ready task will bring. Then the next one that can run
-    does, in the order of the ranks from the one that waits. Nothing else decides, so that a launch has one order.
+    A program runs until it ends, or until it waits and no task is ready. Then the next rank that can run takes its
+    turn. Nothing else affects the order, so a launch is deterministic.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ class RankHosts:
         self._hosts: list[_Host] = []
         self._runnable: list[int] = []  # in order
         self._waiting: set[int] = set()
-        self._last = -1  # the rank that has run
-        self._failed: list[int] = []  # in the order of their failures
+        self._last = -1  # the rank that ran last
+        self._failed: list[int] = []  # in the order of the failures
         self._killed: set[int] = set()
         self._stopping = False
         self._hub: Any = None
-        self._present: ProcessState | None = None  # the process's, while no rank runs
+        self._present: ProcessState | None = None  # that of the process, while no rank runs
 
     def add(self, context: RankContext, function: Callable[[], Any]) -> None:
         """Add the program of the next rank."""
@@ -125,7 +125,7 @@ class RankHosts:
         Raises
         ------
         BaseException
-            What the first rank that failed has raised, with a note that names the rank; the others are stopped.
+            The error of the first rank that failed, with a note that names the rank; the others are stopped.
         """
         self._hub = getcurrent()
         outside = self._present = ProcessState.take()
@@ -134,7 +134,7 @@ class RankHosts:
         finally:
             self._stopping = True
             for rank in sorted(self._waiting):
-                own = self.scheduler.failed(rank)  # then its wait raises that
+                own = self.scheduler.failed(rank)  # then its wait raises its own failure
                 self._continue(rank, True if own else RankStopped(f"rank {rank} is stopped: {self._reason()}"))
             outside.install(self._present)
             self._present = None
@@ -148,12 +148,12 @@ class RankHosts:
 
     # ------------------------------------------------------- for the scheduler
     def switch(self, rank: int) -> bool:
-        """Let other ranks run until a task may be ready; False: no other rank can progress.
+        """Let other ranks run until a task may be ready; return False if no other rank can progress.
 
         Raises
         ------
         RankStopped
-            Where another rank has failed.
+            If another rank has failed.
         DeviceError
             In a thread that the rank has started.
         """
@@ -172,21 +172,21 @@ class RankHosts:
             self._waiting.discard(rank)
 
     def wake(self, rank: int) -> None:
-        """A task of a rank that waits is ready."""
+        """Make a waiting rank runnable, because a task of it is ready."""
         at = bisect_left(self._runnable, rank)
         if rank in self._waiting and self._runnable[at : at + 1] != [rank]:
             self._runnable.insert(at, rank)
 
     def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
-        """Call a function in the context of a rank; what is global to the process stays that of the one that runs."""
+        """Call a function in the context of a rank; the process state stays that of the running rank."""
         self._hosts[rank].variables.run(function, argument)
 
     def elsewhere(self) -> Sequence[Waiting]:
-        """All ranks are here."""
+        """Return nothing: all ranks are in this process."""
         return ()
 
     def report(self) -> Sequence[str]:
-        """A line for each rank that does not wait."""
+        """Return a line for each rank that has ended."""
         return [f"  rank {rank}: its program has ended" for rank, host in enumerate(self._hosts) if host.done]
 
     # ----------------------------------------------------------------- turns
@@ -197,13 +197,13 @@ class RankHosts:
                 idle = self._continue(self._runnable.pop(self._turn(self._runnable, self._last)), True)
             elif self._waiting and idle and self.scheduler.release():
                 idle = False
-            elif self._waiting:  # what the last one left may be ready; otherwise the lowest rank reports the deadlock
+            elif self._waiting:  # the last rank may have left ready tasks; else the lowest one reports the deadlock
                 idle = self._continue(min(self._waiting), not idle)
             else:
                 return
 
     def _continue(self, rank: int, message: "bool | RankStopped") -> bool:
-        """Let a rank run until it waits or ends; whether it knows that no task is ready."""
+        """Let a rank run until it waits or ends; return whether no task is ready."""
         host = self._hosts[rank]
         self._last = rank
         host.context.resume(self._present)
@@ -219,7 +219,7 @@ class RankHosts:
             self._present = host.context.suspend()
 
     def _main(self, rank: int) -> bool:
-        """The program of a rank from its start to its end, on its own greenlet."""
+        """Run the program of a rank from its start to its end, on its own greenlet."""
         host = self._hosts[rank]
         host.context.activate()
         try:
@@ -235,7 +235,7 @@ class RankHosts:
         return False
 
     def _end(self, rank: int, error: BaseException) -> None:
-        """A rank has raised."""
+        """Record the error that a rank has raised."""
         host = self._hosts[rank]
         if isinstance(error, RankKilled):
             error = DeviceError(f"its process was killed by SIGKILL ({error})", where=f"rank {rank}")
@@ -252,7 +252,7 @@ class RankHosts:
 
     # --------------------------------------------------------------- failures
     def _blamed(self) -> int:
-        """The rank whose error is raised: the first that failed, or the one that it names as the cause."""
+        """Return the rank whose error is raised: the first that failed, or the one that its error names as cause."""
         first = self._failed[0]
         error = self._hosts[first].error
         if isinstance(error, PeerError) and error.rank in self._failed:

@@ -1,4 +1,4 @@
-"""The hub of a job whose ranks are processes: takes their connections, and notices when one of them ends."""
+"""The hub of a job whose ranks are processes: accepts their connections, and notices when one of them ends."""
 
 import errno
 import fcntl
@@ -21,16 +21,16 @@ from dumpsim.world.exchange import Ending, Exchange
 from dumpsim.world.segment import Segment
 from dumpsim.world.wire import ADDRESS, LONGEST, TOKEN, Frames, WireError, encode, encode_error, take
 
-__all__ = ["ADDRESS", "LOCK_BYTES", "TOKEN", "Hub", "coming_s", "endpoint"]
+__all__ = ["ADDRESS", "LOCK_BYTES", "TOKEN", "Hub", "connect_timeout_s", "endpoint"]
 
-LOCK_BYTES = 1 << 12  # of the segment of locks, before those of the ranks
+LOCK_BYTES = 1 << 12  # offset of the ranks' locks in the segment of locks
 
-_LOOK_S = 0.05  # between two looks at the locks
+_POLL_S = 0.05  # between two checks of the locks
 _FOREVER_S = 1e9
 _GREETING_S = 5.0  # for a hello
-_STRANGERS = 64  # connections without a hello, over the number of ranks
+_STRANGERS = 64  # connections without a hello, in addition to the number of ranks
 _ENDED = "its process has ended"
-_QUEUE = 1 << 28  # bytes that wait for a rank that does not read
+_QUEUE = 1 << 28  # limit of unsent bytes for a rank that does not read
 
 
 def endpoint(address: str) -> tuple[int, Any]:
@@ -60,51 +60,52 @@ def endpoint(address: str) -> tuple[int, Any]:
 
 @dataclass(slots=True, eq=False)
 class _Connection:
-    """A socket that somebody has opened."""
+    """An open connection, of a rank or of a process that has not sent its hello."""
 
     socket: socket.socket
     since: float
     frames: Frames = field(default_factory=Frames)
     unsent: bytearray = field(default_factory=bytearray)
-    rank: int = -1  # before the hello
+    rank: int = -1  # -1 until the hello
     pid: int = 0
     locked: bool = False  # the rank holds its lock
-    sent: int = 0  # messages
-    closing: bool = False  # after what is unsent
+    sent: int = 0  # number of messages
+    closing: bool = False  # close it after the unsent bytes
 
 
 class Hub:
-    """Where the ranks of a job meet: listens from the start, and serves until all ranks have ended.
+    """The server of a job: listens from the start, and serves until all ranks have ended.
 
     Parameters
     ----------
     size : int
         Ranks of the job.
     address : str
-        ``unix:@NAME`` (no file, Linux), ``unix:/PATH`` or ``HOST:PORT``; port 0 takes a free one. By default a name
-        that nobody else has.
+        ``unix:@NAME`` (no file, Linux), ``unix:/PATH`` or ``HOST:PORT``; port 0 takes a free one. By default a unique
+        name.
     token : str, optional
-        What ranks must show; by default a new one. Empty: every connection is accepted.
+        The secret that ranks must send; by default a new one. Empty: every connection is accepted.
     watchdog_s : float
-        Wall-clock seconds without a word of any rank, while ranks wait for others, after which the job is given up: a
-        rank may compile, or prepare its data, for minutes.
+        Wall-clock seconds without a message of any rank, while ranks wait for others, after which the job is given up.
+        The limit is long because a rank may compile, or prepare its data, for minutes.
     connect_s : float, optional
-        Within which all ranks must have come; by default ``MS_TOPO_TIMEOUT``, then ``HCCL_CONNECT_TIMEOUT``, then 120.
+        Seconds within which all ranks must connect; by default ``MS_TOPO_TIMEOUT``, then ``HCCL_CONNECT_TIMEOUT``, then
+        120.
     environment : mapping, optional
-        Where these two are read, by default the process's.
+        The environment with these two variables, by default the process's.
     report : callable, optional
         ``report(rank, ending)``, called in the hub's thread whenever a rank ends.
     spread : bool
-        The ranks may run on other machines: their ends are noticed by their connections alone.
+        Whether ranks may run on other machines: then only their connections show that they have ended.
 
     Attributes
     ----------
     address, token : str
-        As ranks need them.
+        The values that ranks need to connect.
     explain : callable or None
-        ``explain(rank)`` is asked, in the hub's thread, why the process of a rank has ended; by default nobody is.
+        ``explain(rank)`` returns why the process of a rank has ended; called in the hub's thread.
     endings : dict of int to Ending
-        What has become of ranks that do not run any longer.
+        The endings of the ranks that have ended.
 
     Raises
     ------
@@ -136,7 +137,7 @@ class Hub:
         self.token = secrets.token_hex(16) if token is None else token
         self.watchdog_s = watchdog_s
         self.connect_s = (
-            coming_s(os.environ if environment is None else environment) if connect_s is None else connect_s
+            connect_timeout_s(os.environ if environment is None else environment) if connect_s is None else connect_s
         )
         self.address = address or f"unix:@dumpsim-{secrets.token_hex(8)}"
         self.explain: Callable[[int], str | None] | None = None
@@ -148,14 +149,14 @@ class Hub:
         self._listening = self._listen()
         self._locks = Segment.create("dumpsim ranks", LOCK_BYTES + size)
         self._selector = selectors.DefaultSelector()
-        self._bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._selector.register(self._listening, selectors.EVENT_READ)
-        self._selector.register(self._bell, selectors.EVENT_READ)
+        self._selector.register(self._wake_read, selectors.EVENT_READ)
         self._connections: dict[int, _Connection] = {}  # by file descriptor
         self._ranks: dict[int, _Connection] = {}
         self._lost: list[tuple[int, str]] = []  # from other threads
         self._started = time.monotonic()
-        self._heard = self._started
+        self._last_message = self._started
         self._closing = False
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -185,7 +186,7 @@ class Hub:
 
     # ----------------------------------------------------------- for launchers
     def environment(self, rank: int) -> dict[str, str]:
-        """Return the variables by which a process becomes that rank."""
+        """Return the environment variables that make a process that rank."""
         own = {"RANK_ID": str(rank), "RANK_SIZE": str(self.size), "DEVICE_ID": str(rank)}
         return {ADDRESS: self.address, TOKEN: self.token, **own}
 
@@ -196,15 +197,15 @@ class Hub:
         return self
 
     def lost(self, rank: int, why: str) -> None:
-        """The process of a rank has ended, as its launcher reports: ``exit code 3``. From any thread.
+        """Report that the process of a rank has ended, and why: ``exit code 3``. For launchers, from any thread.
 
-        Nothing happens where the rank has left as it should.
+        It has no effect if the rank has left normally.
         """
         self._lost.append((rank, why))
         self._wake()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the job is over; whether it is."""
+        """Wait until the job is over; return whether it is."""
         return self._over.wait(timeout_s)
 
     def close(self) -> None:
@@ -216,7 +217,7 @@ class Hub:
         self._shut()
 
     def abandon(self) -> None:
-        """Close the descriptors in a child that was forked from the hub's process, which leaves the job untouched."""
+        """Close the descriptors in a forked child of the hub's process, without an effect on the job."""
         for connection in self._connections.values():
             connection.socket.close()
         self._listening.close()
@@ -232,10 +233,10 @@ class Hub:
 
     def _wake(self) -> None:
         with suppress(OSError):  # full, or closed
-            os.write(self._ring, b"!")
+            os.write(self._wake_write, b"!")
 
     def _shut(self) -> None:
-        if self._bell < 0:
+        if self._wake_read < 0:
             return
         for connection in list(self._connections.values()):
             connection.socket.close()
@@ -248,9 +249,9 @@ class Hub:
                 os.unlink(place)
         self._locks.close()
         self._exchange.close()
-        for descriptor in (self._bell, self._ring):
+        for descriptor in (self._wake_read, self._wake_write):
             os.close(descriptor)
-        self._bell = self._ring = -1
+        self._wake_read = self._wake_write = -1
         self._over.set()
 
     # ------------------------------------------------------------------ serving
@@ -265,12 +266,12 @@ class Hub:
             self._over.set()
 
     def _turn(self) -> None:
-        """Handle what has come, and look after the ranks."""
-        for key, events in self._selector.select(_LOOK_S if self._ranks else min(1.0, self.connect_s / 4)):
+        """Handle the events that have arrived, and check that the ranks are alive."""
+        for key, events in self._selector.select(_POLL_S if self._ranks else min(1.0, self.connect_s / 4)):
             if key.fileobj is self._listening:
                 self._accept()
-            elif key.fd == self._bell:
-                os.read(self._bell, 4096)
+            elif key.fd == self._wake_read:
+                os.read(self._wake_read, 4096)
             elif (connection := self._connections.get(key.fd)) is not None:
                 if events & selectors.EVENT_WRITE:
                     self._flush(connection)
@@ -281,7 +282,7 @@ class Hub:
             connection = self._ranks.get(rank)
             if connection is None:
                 self._exchange.died(rank, why)
-            else:  # what it has sent before comes first
+            else:  # handle the messages that it has sent before
                 self._exchange.reasons[rank] = why
                 self._read(connection)
                 self._drop(connection, why)
@@ -316,7 +317,7 @@ class Hub:
             if not received:
                 self._drop(connection, _ENDED)
                 return
-            self._heard = time.monotonic()
+            self._last_message = time.monotonic()
             try:
                 for message in connection.frames.feed(received):
                     if connection.rank < 0:
@@ -329,18 +330,18 @@ class Hub:
                         return
             except (WireError, KeyError, TypeError, ValueError, IndexError) as error:
                 text = error.explain() if isinstance(error, DumpsimError) else f"{public_name(error)}: {error}"
-                self._drop(connection, f"it has sent what no rank sends: {text}")
+                self._drop(connection, f"it has sent an invalid message: {text}")
                 return
 
     def _greet(self, connection: _Connection, message: dict[str, Any]) -> None:
-        """Make a connection that of a rank, or refuse it."""
+        """Accept a connection as that of a rank, or refuse it."""
         if message["kind"] != "hello":
-            raise WireError("no hello")
+            raise WireError("the first message is not a hello")
         token, rank, size = take(message, "token", str), take(message, "rank", int), take(message, "size", int)
         pid = take(message, "pid", int)
         error: DumpsimError | None = None
         if self.token and not compare_digest(token.encode(), self.token.encode()):
-            error = BadInputError(f"the token of {TOKEN} is not that of the job", where=self.address)
+            error = BadInputError(f"{TOKEN} does not match the token of the job", where=self.address)
         elif not self._spread and take(message, "machine", str) != machine():
             error = BadInputError(
                 f"rank {rank} runs on another machine or in another container than the hub of the job",
@@ -355,11 +356,11 @@ class Hub:
             )
         elif size != self.size:
             error = BadInputError(
-                f"rank {rank} says {size} ranks, the job has {self.size}", where="RANK_SIZE", allowed=[str(self.size)]
+                f"rank {rank} states {size} ranks, the job has {self.size}", where="RANK_SIZE", allowed=[str(self.size)]
             )
         elif rank in self._ranks:
             error = BadInputError(
-                f"rank {rank} is there already, as process {self._ranks[rank].pid}; this is process {pid}",
+                f"rank {rank} is connected already, as process {self._ranks[rank].pid}; this is process {pid}",
                 where="RANK_ID",
             )
         elif rank in self.endings:
@@ -375,7 +376,7 @@ class Hub:
         self._exchange.joined(rank, pid)
 
     def _post(self, rank: int, message: dict[str, Any]) -> int:
-        """Send to a rank, if it is there; return how many messages it was sent."""
+        """Send a message to a rank, if it is connected; return how many were sent to it so far."""
         connection = self._ranks.get(rank)
         if connection is None:
             return 0
@@ -394,7 +395,7 @@ class Hub:
         except (BlockingIOError, InterruptedError):
             if len(connection.unsent) > _QUEUE:
                 connection.unsent.clear()
-        except OSError:  # the end is noticed by reading
+        except OSError:  # a read will notice the end
             connection.unsent.clear()
         if connection.socket.fileno() not in self._connections:
             return
@@ -405,7 +406,7 @@ class Hub:
         self._selector.modify(connection.socket, wanted)
 
     def _drop(self, connection: _Connection, why: str) -> None:
-        """Close a connection; its rank has died, unless it has left."""
+        """Close a connection; unless its rank has left, it has died."""
         if self._connections.pop(connection.socket.fileno(), None) is None:
             return
         self._selector.unregister(connection.socket)
@@ -418,7 +419,7 @@ class Hub:
 
     # ----------------------------------------------------------------- liveness
     def _look(self) -> None:
-        """Find processes that have ended although a child of theirs has the socket, strangers, and silence."""
+        """Find ended processes whose socket a child still holds, connections without a hello, and silence."""
         now = time.monotonic()
         for connection in list(self._connections.values()):
             if connection.rank < 0 and now - connection.since > _GREETING_S:
@@ -428,8 +429,8 @@ class Hub:
                 self._drop(connection, _ENDED)
         if now - self._started > self.connect_s:
             self._exchange.missing(self.connect_s)
-        if now - self._heard > self.watchdog_s:
-            self._heard = now
+        if now - self._last_message > self.watchdog_s:
+            self._last_message = now
             self._exchange.silent(self.watchdog_s)
 
     def _free(self, rank: int) -> bool:
@@ -446,15 +447,18 @@ class Hub:
             self._report(rank, ending)
 
 
-def coming_s(environment: Mapping[str, str]) -> float:
-    """How long ranks may take to come, and a rank waits for the hub; a negative ``MS_TOPO_TIMEOUT`` is no limit.
+def connect_timeout_s(environment: Mapping[str, str]) -> float:
+    """Return how long ranks may take to connect, and how long a rank waits for the hub.
 
-    A value that is not a number is ignored here, HCCL's own is checked elsewhere.
+    A negative ``MS_TOPO_TIMEOUT`` means no limit. A value that is not a number is ignored here; HCCL's own variable is
+    checked elsewhere.
 
     Examples
     --------
-    >>> coming_s({"MS_TOPO_TIMEOUT": "30"}), coming_s({"MS_TOPO_TIMEOUT": "-1"}) > 1e8, coming_s({})
-    (30.0, True, 120.0)
+    >>> connect_timeout_s({"MS_TOPO_TIMEOUT": "30"}), connect_timeout_s({"MS_TOPO_TIMEOUT": "-1"}) > 1e8
+    (30.0, True)
+    >>> connect_timeout_s({})
+    120.0
     """
     for name in ("MS_TOPO_TIMEOUT", "HCCL_CONNECT_TIMEOUT"):
         text = environment.get(name, "")

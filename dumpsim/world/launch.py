@@ -30,8 +30,8 @@ def launch(
     """Run a function once in each rank of a job.
 
     Each rank has its own device, clock, seed and random state, environment, working directory and dump root
-    ``rank_N``; what modules hold is shared, as between threads, and a Parameter has one value for each rank. Ranks take
-    turns: one runs until it waits for another one, or ends. A rank that ends waits for its device first.
+    ``rank_N``. Modules and their globals are shared, as between threads, but a Parameter has one value for each rank.
+    Ranks take turns: one runs until it waits for another one, or ends. A rank waits for its device before it ends.
 
     A thread that the function starts does not belong to the rank, unless its target is run by
     ``contextvars.copy_context().run``; it cannot wait for other ranks.
@@ -39,33 +39,33 @@ def launch(
     Parameters
     ----------
     function : callable
-        The script's entry; it is called as ``function(*args)`` in each rank.
+        The entry point of the script; it is called as ``function(*args)`` in each rank.
     ranks : int
-        How many.
+        Number of ranks.
     args : sequence
-        The same objects for all ranks.
+        Arguments of the function; all ranks get the same objects.
     transport : str
-        Where ranks run: ``local``, all of them in this process, or ``process``, each in a process of its own. That one
-        is forked from this process, so that it has what is loaded here, and it returns copies of: None, bool, numbers,
-        text, bytes, arrays, and lists, tuples and dicts of them.
+        ``local`` runs all ranks in this process, ``process`` runs each in a process of its own. These are forked from
+        this process, so they see the modules loaded here. They return copies of their results, which may be None, bool,
+        numbers, text, bytes, arrays, and lists, tuples and dicts of them.
     environment : mapping, optional
-        Environment variables of all ranks, over those of the process. ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID``
+        Environment variables of all ranks, added to those of the process. ``RANK_ID``, ``RANK_SIZE`` and ``DEVICE_ID``
         are set for each rank.
     settings : RunSettings, optional
-        What `dumpsim run` would pass on; by default this process's settings.
+        The settings of the run, by default those of this process.
 
     Returns
     -------
     list
-        What the function has returned, by rank.
+        The result of the function, by rank.
 
     Raises
     ------
     BadInputError
-        For an unknown transport, or no rank.
+        For an unknown transport, or less than one rank.
     BaseException
-        What the first rank that failed has raised; a note names the rank. The others are ended by `RankStopped` at
-        their next wait for other ranks; ranks that have not started do not start.
+        The error of the first rank that failed; a note names the rank. The others are ended by `RankStopped` at their
+        next wait for other ranks; ranks that have not started do not start.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def launch(
     if settings is not None:
         shared[VARIABLE] = settings.to_text()
     if transport == "process":
-        from dumpsim.world.processes import Processes  # most launches do without
+        from dumpsim.world.processes import Processes  # imported late: most launches do not need it
 
         environments = [{**shared, **_numbers(rank, ranks)} for rank in range(ranks)]
         copies: list[T] = Processes(function, args, environments).run()
@@ -107,5 +107,5 @@ def launch(
 
 
 def _numbers(rank: int, ranks: int) -> dict[str, str]:
-    """The variables that each rank has of its own."""
+    """Return the environment variables that differ between ranks."""
     return {"RANK_ID": str(rank), "RANK_SIZE": str(ranks), "DEVICE_ID": str(rank)}

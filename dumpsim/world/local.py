@@ -26,16 +26,16 @@ def _at_once(action: Callable[[], None]) -> None:
 
 
 class _GroupState:
-    """A group, as all of its members see it."""
+    """The state of a group that its members share."""
 
     def __init__(self, key: tuple[str, int], members: tuple[int, ...], scheduler: Scheduler | None) -> None:
         self.key = key
         self.name = name = key[0]
         self.members = members
         self.place = placement(members)
-        self.seen: set[str] = set()  # types whose members have connected
+        self.seen: set[str] = set()  # types of collectives for which the members have connected
         self.entries: dict[int, dict[int, Entry]] = {}  # by round and rank
-        self.opened: dict[int, list[Entry]] = {}  # by round not computed yet; one may have failed since
+        self.opened: dict[int, list[Entry]] = {}  # by round, until it is computed; one may have failed since
         self.present: set[int] = set()  # ranks that have created it
         self.absent: set[int] = set()  # those of them that have destroyed it
         if scheduler is None:
@@ -56,10 +56,10 @@ class _GroupState:
 
 
 class LocalJob:
-    """What the ranks of a process share: their groups and what they have sent each other."""
+    """The state that the ranks of a process share: their groups and their messages."""
 
     def __init__(self) -> None:
-        self.groups: dict[tuple[str, int], _GroupState] = {}  # by name, and how many of that name came before
+        self.groups: dict[tuple[str, int], _GroupState] = {}  # by name, and number of earlier groups of that name
         self.mailboxes: dict[tuple[str, int, int, int, int], Mailbox] = {}
 
 
@@ -72,7 +72,7 @@ class LocalCommunicator:
     job : LocalJob
         Shared with the other ranks of the process.
     scheduler : Scheduler, optional
-        Theirs; None for a rank that is alone in its process.
+        That of the ranks; None for a rank that is alone in its process.
 
     Examples
     --------
@@ -89,17 +89,17 @@ class LocalCommunicator:
         self._job = job
         self._scheduler = scheduler
         self._groups: dict[str, LocalGroup] = {}
-        self._destroyed: dict[str, int] = {}  # how many groups of a name
+        self._destroyed: dict[str, int] = {}  # number of destroyed groups, by name
         self._created = 0
 
     def enter(self) -> None:
-        """The ranks of a process are there from the start."""
+        """Do nothing: the ranks of a process exist from the start."""
 
     def leave(self, error: BaseException | None = None) -> None:
-        """The ranks of a process end with their programs."""
+        """Do nothing: the ranks of a process end with their programs."""
 
     def die(self, why: str) -> NoReturn:
-        """End the rank's program; those of other ranks go on until they wait for it."""
+        """End the rank's program; other ranks go on until they wait for it."""
         raise RankKilled(why)
 
     def group(self, name: str) -> "LocalGroup":
@@ -128,7 +128,7 @@ class LocalCommunicator:
         return self._join(name, given, self._created)
 
     def destroy(self, name: str) -> None:
-        """Forget a group, see `Communicator.destroy`."""
+        """Destroy a group, see `Communicator.destroy`."""
         if WORLD_GROUPS.get(name, name) in WORLD_GROUPS:
             raise BadInputError("the group of all ranks cannot be destroyed", where=f"group {name!r}")
         state = self.group(name).state
@@ -200,7 +200,7 @@ class LocalGroup:
         return collective_ns(call, len(self.members), self.state.place)
 
     def _mailboxes(self, call: Call) -> tuple[list[Mailbox], list[Mailbox]]:
-        """Where a call's messages go, and where those come from that it waits for."""
+        """Return the mailboxes to which a call sends, and those from which it receives."""
         sends = (call.root,) if call.op == "Send" else ()
         receives = (call.root,) if call.op == "Receive" else ()
         return (
@@ -209,7 +209,7 @@ class LocalGroup:
         )
 
     def _mailbox(self, source: int, target: int, tag: int) -> Mailbox:
-        """Where the messages of one tag of a member for another one are."""
+        """Return the mailbox for the messages of one tag from one member to another."""
         key = *self.state.key, source, target, tag
         found = self._job.mailboxes.get(key)
         if found is None:
@@ -240,7 +240,7 @@ class LocalMeeting:
 
     @property
     def failure(self) -> Failure | None:
-        """Why the collective cannot be carried out, in the words of this member."""
+        """Why the collective cannot be carried out, with this member's error."""
         found = self._gate.failure
         if found is None or self._entry is None or self._gate.opened:
             return found
@@ -258,7 +258,7 @@ class LocalMeeting:
         self._gate.enter(waiter, time_ns)
 
     def open_ns(self) -> int | None:
-        """Time from which the task may run or fails, None while it waits."""
+        """Time at which the task may run or fails; None while it waits."""
         failure = self.failure
         return self._gate.open_ns() if failure is None else failure.time_ns
 
@@ -278,11 +278,11 @@ class LocalMeeting:
         self._gate.abandon(failure)
 
     def waits_for(self) -> str:
-        """Names the members that have not entered, and the collective."""
+        """Return the members that have not entered, and the collective, as text."""
         return f"{self._gate.waits_for()} ({self.tag}{f', {self.call.place}' if self.call.place else ''})"
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer."""
+        """Return the failure of a deadlock, see `Gate.give_up`."""
         missing = self._gate.missing()
         if self._entry is None or not missing:
             return None

@@ -1,4 +1,4 @@
-"""Messages from one member of a group to another one: Send and Receive. [spec parallel 3.7]"""
+"""Messages from one member of a group to another: Send and Receive. [spec parallel 3.7]"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ __all__ = ["Mailbox", "PairMeeting"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Message:
-    """A tensor on its way."""
+    """A tensor that was sent."""
 
     sender: Entry
     tensor: tuple[str, tuple[int, ...]]
@@ -33,16 +33,16 @@ class _Claim:
 
 @dataclass(eq=False, slots=True)
 class Mailbox:
-    """The messages of one tag from one member to another one, in the order in which they were sent.
+    """The messages of one tag from one member to another, in the order in which they were sent.
 
-    A message waits until it is asked for: the sender goes on.
+    The sender does not wait: a message stays here until it is claimed.
 
     Attributes
     ----------
     source : int
-        The rank that sends.
+        The sending rank.
     later : callable
-        ``later(action)`` is given what hands a message over.
+        ``later(action)`` schedules the action that delivers a message.
     failure : Failure or None
         Why no further message comes.
     """
@@ -55,25 +55,25 @@ class Mailbox:
     _sent: int = 0
 
     def put(self, sender: Entry, tensor: tuple[str, tuple[int, ...]], array: Array) -> None:
-        """A message has been sent."""
+        """Add a message that was sent."""
         message = _Message(sender=sender, tensor=tensor, array=array, first=not self._sent)
         self._sent += 1
         if self._claims:
-            self._hand(self._claims.popleft(), message)
+            self._deliver(self._claims.popleft(), message)
         else:
             self._messages.append(message)
 
     def claim(self, waiter: Waiter) -> _Claim:
-        """Take the place of the next one who gets a message."""
+        """Claim the next message for `waiter`."""
         claim = _Claim(waiter)
         if self._messages:
-            self._hand(claim, self._messages.popleft())
+            self._deliver(claim, self._messages.popleft())
         else:
             self._claims.append(claim)
         return claim
 
-    def _hand(self, claim: _Claim, message: _Message) -> None:
-        """Hand a message over."""
+    def _deliver(self, claim: _Claim, message: _Message) -> None:
+        """Deliver a message."""
 
         def take() -> None:
             claim.message = message
@@ -82,7 +82,7 @@ class Mailbox:
         self.later(take)
 
     def fail(self, failure: Failure) -> None:
-        """The sender has failed."""
+        """Fail the claims, because the sender has failed."""
         if self.failure is None:
             self.failure = failure
             claims, self._claims = self._claims, deque()
@@ -91,14 +91,14 @@ class Mailbox:
 
 
 class PairMeeting:
-    """Messages that a member sends and waits for in one task, see `dumpsim.core.communicator.Meeting`.
+    """Messages that a member sends and receives in one task, see `dumpsim.core.communicator.Meeting`.
 
-    The messages are sent when the task is the first of its stream.
+    The messages are sent when the task becomes the first of its stream.
 
     Parameters
     ----------
     targets, sources : sequence of Mailbox
-        Where its tensors go, one each, and where those come from that it waits for.
+        The mailboxes for its tensors, one each, and those of the messages that it receives.
     call : Call
     offer : callable
     terms : Terms
@@ -148,24 +148,24 @@ class PairMeeting:
 
     @property
     def failure(self) -> Failure | None:
-        """Why what it waits for will not come, or is not what it expects."""
+        """Why an expected message will not come, or does not match."""
         if self._failure is None and self._entry is not None:
             self._failure = self._find_failure(self._entry)
         return self._failure
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
-        """Send the messages, and wait for those that are expected."""
+        """Send the messages, and claim the expected ones."""
         entry = self._entry = Entry(rank=self._rank, call=self.call, time_ns=time_ns, terms=self._terms)
         if self._targets:
             arrays = self._offer()
             for box, tensor, array in zip(self._targets, self.call.tensors, arrays, strict=True):
-                kept = np.array(array)
-                kept.flags.writeable = False
-                box.put(entry, tensor, kept)
+                copy = np.array(array)
+                copy.flags.writeable = False
+                box.put(entry, tensor, copy)
         self._claims = [box.claim(waiter) for box in self._sources]
 
     def open_ns(self) -> int | None:
-        """When the last message has come."""
+        """Time at which the last message has come, or that of the failure; None before."""
         failure, entry = self.failure, self._entry
         if failure is not None:
             return failure.time_ns
@@ -174,22 +174,22 @@ class PairMeeting:
         return max([entry.time_ns, *(c.message.sender.time_ns for c in self._claims if c.message is not None)])
 
     def results(self) -> Sequence[Array]:
-        """The tensors that came."""
+        """Return the received tensors."""
         return [claim.message.array for claim in self._claims if claim.message is not None]
 
     def leave(self, time_ns: int) -> None:
-        """Nobody waits for one who has got his message."""
+        """Do nothing: no member waits for the end of this task."""
 
     def abandon(self, failure: Failure) -> None:
-        """What was sent before stays sent."""
+        """Do nothing: messages that were sent stay in their mailboxes."""
 
     def waits_for(self) -> str:
-        """Names the ranks whose messages are missing."""
+        """Return the ranks whose messages are missing, as text."""
         missing = ", ".join(map(str, self._missing()))
         return f"a message from rank {missing} ({self.tag}{f', {self.call.place}' if self.call.place else ''})"
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer."""
+        """Return the failure of a deadlock, see `Gate.give_up`."""
         missing = self._missing()
         if self._entry is None or not missing:
             return None

@@ -1,4 +1,4 @@
-"""Who is in a group: the names of the group of all ranks, and what a new group must be."""
+"""Members of groups: the names of the group of all ranks, and the checks of a new group."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -17,21 +17,21 @@ WORLD_GROUPS: Mapping[str, str] = MappingProxyType(
 def check_members(
     name: str, members: Sequence[int], rank: int, size: int, existing: Collection[str]
 ) -> tuple[int, ...]:
-    """Return the members of a group that a rank creates.
+    """Check the members of a group that a rank creates, and return them.
 
     Parameters
     ----------
     name : str
     members : sequence of int
     rank, size : int
-        The rank that creates it, and the number of all.
+        The rank that creates the group, and the number of all ranks.
     existing : collection of str
         Groups that it has created before.
 
     Raises
     ------
     BadInputError
-        For a name in use, no or repeated members, ranks outside of the world, and a group without the rank itself.
+        For a name in use, missing or repeated members, unknown ranks, and a group without the rank itself.
 
     Examples
     --------
@@ -44,15 +44,15 @@ def check_members(
     """
     where = f"group {name!r}"
     if name in existing or name in WORLD_GROUPS:
-        raise BadInputError(f"rank {rank} has a group of this name", where=where)
+        raise BadInputError(f"rank {rank} already has a group of this name", where=where)
     given = tuple(members)
     if not given:
-        raise BadInputError("it has no ranks", where=where, allowed=[f"0 to {size - 1}"])
+        raise BadInputError("the list of ranks is empty", where=where, allowed=[f"0 to {size - 1}"])
     for member in given:
         if isinstance(member, bool) or not isinstance(member, int) or not 0 <= member < size:
             raise BadInputError(f"rank {member} does not exist", where=where, allowed=[f"0 to {size - 1}"])
     if len(set(given)) < len(given):
-        raise BadInputError(f"a rank is there twice: {list(given)}", where=where)
+        raise BadInputError(f"a rank is repeated: {list(given)}", where=where)
     if rank not in given:
-        raise BadInputError(f"rank {rank} creates it and is none of its ranks {list(given)}", where=where)
+        raise BadInputError(f"rank {rank} creates it, but is not one of its ranks {list(given)}", where=where)
     return given

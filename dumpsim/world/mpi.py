@@ -1,4 +1,4 @@
-"""The MPI transport: control through the job's hub in the process of rank 0, tensors as MPI messages.
+"""The MPI transport: control messages go through the job's hub in the process of rank 0, tensors are MPI messages.
 
 The ranks may run on several machines: ``mpirun -n 4 dumpsim run --transport mpi SCRIPT``.
 """
@@ -26,20 +26,20 @@ __all__ = ["MpiTensors", "connect_mpi"]
 Array = npt.NDArray[Any]
 Place = Mapping[str, Any]
 
-_NAP_S = 20e-6  # between two looks at messages, since several ranks may share a core
-_PARTING_S = 5.0
+_POLL_S = 20e-6  # between two checks for messages, since several ranks may share a core
+_CLOSE_S = 5.0  # for what was sent to arrive
 _PHASES = 2  # messages of one number from a rank to another one
 
 
 def connect_mpi() -> Client:
-    """Return this process's place in the MPI job that has started it.
+    """Connect this process to the hub of the MPI job that has started it.
 
     Raises
     ------
     UnsupportedError
-        Where `mpi4py` or an MPI library is missing.
+        If `mpi4py` or an MPI library is missing.
     DeviceError
-        Where the hub in the process of rank 0 cannot be reached.
+        If the hub in the process of rank 0 cannot be reached.
     """
     try:
         from mpi4py import MPI
@@ -67,7 +67,7 @@ def _report(rank: int, ending: Ending) -> None:
 
 
 def _address() -> str:
-    """An address of this machine that others can reach; the loopback where it has none."""
+    """Return an address of this machine that others can reach; the loopback address if it has none."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -77,8 +77,8 @@ def _address() -> str:
 class MpiTensors:
     """Tensors as messages between the processes of an MPI job, see `dumpsim.world.carrier.Carrier`.
 
-    A reduction goes in two steps: each member reduces its share of the elements, which the others have sent it, and
-    sends it to those that need it. What a member alone needs is sent to it alone.
+    A reduction takes two steps: each member reduces its share of the elements, which the others have sent to it, and
+    sends the result to the members that need it. Data that one member needs is sent to that member only.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class MpiTensors:
     Attributes
     ----------
     look : callable
-        ``look(ranks)`` is called now and then by one who waits for these ranks; raises where they have died.
+        ``look(ranks)`` is called repeatedly during a wait for these ranks; it raises if one of them has died.
     """
 
     def __init__(self, world: Any) -> None:
@@ -103,7 +103,7 @@ class MpiTensors:
         self._sending: list[tuple[Any, Array]] = []
 
     def publish(self, tensors: Sequence[Array], target: int | None) -> tuple[Place, int]:
-        """Keep copies of tensors; send the one that is meant for one rank."""
+        """Store copies of tensors; send the first one if it has a target."""
         self._number += 1
         copies = [np.array(tensor, order="C") for tensor in tensors]
         self._published[self._number] = copies
@@ -112,7 +112,7 @@ class MpiTensors:
         return {"parcel": self._number, "rank": self._rank}, self._number
 
     def letter(self, kind: str, shape: tuple[int, ...], place: Place) -> Array:
-        """The tensor that another rank has sent to this one, read-only."""
+        """Return the tensor that another rank has sent to this one, read-only."""
         found = np.empty(shape, dtype(kind).numpy)
         self._receive([(place["rank"], place["parcel"], found)])
         found.flags.writeable = False
@@ -126,7 +126,7 @@ class MpiTensors:
         fold: Callable[..., Array],
         chunks: Sequence[Mapping[str, Any]],
     ) -> Sequence[Array]:
-        """What this member gets of a collective."""
+        """Return what this member gets from a collective."""
         call = calls[own]
         found = collective(call.op)
         mine = self._published[places[own]["parcel"]] if "parcel" in places[own] else []
@@ -159,20 +159,20 @@ class MpiTensors:
         return results(calls, tensors, fold)[own]
 
     def reduce(
-        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, kept: Any
+        self, call: Call, places: Sequence[Place], fold: Callable[..., Array], start: int, end: int, handle: Any
     ) -> Place:
-        """The hub asks for shares where they lie in shared memory only."""
+        """Never called: the hub asks for shares of tensors in shared memory only."""
         raise AssertionError("the shares of a reduction are MPI messages")
 
-    def free(self, kept: Any) -> None:
-        """Nobody reads the tensors any longer."""
-        self._published.pop(kept, None)
+    def free(self, handle: Any) -> None:
+        """Free tensors that nobody reads any longer."""
+        self._published.pop(handle, None)
 
     def close(self) -> None:
-        """Wait until what was sent has arrived, but not for ranks that are gone."""
-        until = time.monotonic() + _PARTING_S
+        """Wait until all messages have arrived, but not for long: ranks may be gone."""
+        until = time.monotonic() + _CLOSE_S
         while self._pending() and time.monotonic() < until:
-            time.sleep(_NAP_S)
+            time.sleep(_POLL_S)
         for request, _ in self._sending:
             request.Cancel()
 
@@ -180,7 +180,7 @@ class MpiTensors:
     def _reduced(
         self, call: Call, places: Sequence[Place], own: int, mine: Array, fold: Callable[..., Array]
     ) -> list[Array]:
-        """Reduce this member's share, and share it with those that need it."""
+        """Reduce this member's share, and exchange the shares with the members that need them."""
         flat, members = mine.reshape(-1), len(places)
         bounds = _shares(call, flat.size, members)
         self._spread(places, own, lambda at: flat[bounds[at] : bounds[at + 1]])
@@ -203,7 +203,7 @@ class MpiTensors:
         return [total.reshape(mine.shape)]
 
     def _exchanged(self, calls: Sequence[Call], places: Sequence[Place], own: int, mine: Array) -> Array:
-        """Pieces by counts."""
+        """Exchange pieces whose sizes the calls state."""
         flat = mine.reshape(-1)
         begins = np.cumsum((0, *calls[own].sends))
         pieces = [flat[begins[at] : begins[at + 1]] for at in range(len(calls))]
@@ -232,14 +232,14 @@ class MpiTensors:
 
     # ---------------------------------------------------------------- messages
     def _send(self, rank: int, number: int, content: Array, *, phase: int = 0) -> None:
-        """Begin to send; nobody changes what is sent."""
+        """Start sending `content`, which nobody changes."""
         raw = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
         self._pending()
         request = self._world.Isend([raw, raw.size, self._byte], dest=rank, tag=self._tag(number, phase))
         self._sending.append((request, raw))
 
     def _receive(self, expected: Sequence[tuple[int, int, Array]], *, phase: int = 0) -> None:
-        """Fill contiguous arrays with what ranks send under their numbers."""
+        """Receive messages, given by rank and number, into contiguous arrays."""
         pending = []
         for rank, number, into in expected:
             raw = into.reshape(-1).view(np.uint8)
@@ -248,14 +248,14 @@ class MpiTensors:
         try:
             while pending := [(rank, request) for rank, request in pending if not request.Test()]:
                 self.look([rank for rank, _ in pending])
-                time.sleep(_NAP_S)
+                time.sleep(_POLL_S)
         except BaseException:
             for _, request in pending:
                 request.Cancel()
             raise
 
     def _pending(self) -> bool:
-        """Whether something is on its way."""
+        """Whether a message has not arrived yet."""
         self._sending = [each for each in self._sending if not each[0].Test()]
         return bool(self._sending)
 
@@ -264,7 +264,7 @@ class MpiTensors:
 
 
 def _shares(call: Call, elements: int, members: int) -> list[int]:
-    """Where the members' shares of the elements begin and end."""
+    """Return the boundaries of the members' shares of the elements."""
     if call.op == "ReduceScatterV":
         return [int(at) for at in np.cumsum((0, *call.sends))]
     width = -(-elements // members)

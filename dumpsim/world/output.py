@@ -9,12 +9,12 @@ __all__ = ["PrefixedOutput"]
 class PrefixedOutput(TextIOBase):
     """Writes whole lines to another stream, each after a prefix.
 
-    A line that is not finished yet waits here, so that the lines of ranks do not mix.
+    An incomplete line is buffered, so that the lines of ranks do not mix.
 
     Parameters
     ----------
     stream : TextIO
-        Where the lines go.
+        The stream to which the lines are written.
     prefix : str
 
     Examples
@@ -48,17 +48,17 @@ class PrefixedOutput(TextIOBase):
         return self.stream.isatty()
 
     def write(self, text: str) -> int:
-        """Write the lines that `text` finishes."""
+        """Write the lines that `text` completes."""
         *lines, self._unfinished = (self._unfinished + text).split("\n")
         if lines:
             self.stream.write("".join(f"{self.prefix}{line}\n" for line in lines))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the other stream; an unfinished line goes on waiting."""
+        """Flush the other stream; an incomplete line stays in the buffer."""
         self.stream.flush()
 
     def finish(self) -> None:
-        """Write the line that nobody finished."""
+        """Write the last line, if it is incomplete."""
         if self._unfinished:
             self.write("\n")

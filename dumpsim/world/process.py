@@ -1,4 +1,4 @@
-"""What is global to a process although each rank has its own: random states, environment, directory, output."""
+"""The process's global state, of which each rank has its own: random states, environment, directory, output."""
 
 import os
 import sys
@@ -12,9 +12,9 @@ __all__ = ["ProcessState", "Variables"]
 
 
 class Variables:
-    """What a process's environment holds.
+    """A snapshot of the process's environment variables.
 
-    Ranks take turns in one order, so that each remembers how its variables differ from those of the rank before it.
+    Ranks take turns in a fixed order, so each caches how its variables differ from those of the rank before it.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ class Variables:
 
     def __init__(self, table: Mapping[bytes, bytes]) -> None:
         self.table = table
-        self._present: Variables | None = None  # those that `_changes` changes into these
+        self._present: Variables | None = None  # the snapshot to which `_changes` apply
         self._changes: tuple[tuple[str, str | None], ...] = ()
 
     @classmethod
     def take(cls) -> "Variables":
-        """Return the present ones."""
+        """Return a snapshot of the current variables."""
         return cls(dict(_table()))
 
     def holds(self) -> bool:
-        """Whether the process has just these."""
+        """Whether the process has exactly these variables."""
         return self.table == _table()
 
     def install(self, present: "Variables") -> None:
-        """Make the process's environment this one; it is `present`."""
+        """Set the process's environment, which is `present`, to this snapshot."""
         if present is self:
             return
         if present is not self._present:
@@ -68,8 +68,8 @@ class Variables:
 class ProcessState:
     """A snapshot of the process's global state.
 
-    Ranks take turns often and change little of it, so that a snapshot shares with the one before what has not changed,
-    and only what differs is installed.
+    Ranks take turns often and change little of it. So a snapshot shares unchanged parts with the one before, and only
+    differences are installed.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class ProcessState:
     directory : str
         The working directory.
     python_random, numpy_random : RandomState or None
-        State of the global generators of `random` and `numpy.random`; None where numpy is not loaded.
+        State of the global generators of `random` and `numpy.random`; None if numpy is not loaded.
     stdout, stderr : TextIO
-        What `sys` holds.
+        ``sys.stdout`` and ``sys.stderr``.
     """
 
     variables: Variables
@@ -97,12 +97,12 @@ class ProcessState:
 
     @classmethod
     def take(cls, before: "ProcessState | None" = None) -> "ProcessState":
-        """Return the state as it is now.
+        """Return the current state.
 
         Parameters
         ----------
         before : ProcessState, optional
-            The one that was installed or taken last.
+            The state that was installed or taken last.
         """
         if before is None:
             variables, python_before, numpy_before = Variables.take(), None, None
@@ -123,7 +123,7 @@ class ProcessState:
     def fresh(
         cls, *, environment: Mapping[str, str], directory: str, seed: int, stdout: TextIO, stderr: TextIO
     ) -> "ProcessState":
-        """Return the state of a process that `dumpsim run` has just started."""
+        """Return the state of a process just started by `dumpsim run`."""
         return cls(
             variables=Variables({os.fsencode(name): os.fsencode(value) for name, value in environment.items()}),
             directory=directory,
@@ -134,12 +134,12 @@ class ProcessState:
         )
 
     def install(self, present: "ProcessState | None" = None) -> None:
-        """Make the process's global state this one.
+        """Set the process's global state to this snapshot.
 
         Parameters
         ----------
         present : ProcessState, optional
-            The process's state, where somebody has just taken it.
+            The process's state, if the caller has just taken it.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class ProcessState:
 
 
 def _table() -> Mapping[bytes, bytes]:
-    """What `os.environ` holds, by its own table where it has one: to decode all of it takes a hundred times as long."""
+    """Return the bytes of `os.environ`, from its private table if possible: decoding takes a hundred times as long."""
     table: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
     if table is None:  # a script has put another mapping there
         return {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}

@@ -23,8 +23,8 @@ __all__ = ["Processes", "reason"]
 
 T = TypeVar("T")
 
-_LOOK_S = 0.02  # between two looks at the processes
-_END_S = 0.05  # that a process may take to end after its socket
+_POLL_S = 0.02  # between two checks of the processes
+_END_S = 0.05  # that a process may take to end after its socket has closed
 _GRACE_S = 10.0  # for ranks that do not wait for others, after one has failed
 
 
@@ -51,7 +51,7 @@ class _Member:
 
     def __init__(self, pid: int, outputs: dict[int, TextIO]) -> None:
         self.pid = pid
-        self.outputs = outputs  # by descriptor: where its lines go
+        self.outputs = outputs  # the stream for its lines, by descriptor
         self.lines: dict[int, bytes] = dict.fromkeys(outputs, b"")
         self.running = True
         self.reason: str | None = None
@@ -60,8 +60,8 @@ class _Member:
 class Processes:
     """The ranks of a launch, each a child of this process.
 
-    A child is forked: what this process has loaded is there, its threads are not. What the function returns comes back
-    as a copy: None, bool, numbers, text, bytes, arrays, and lists, tuples and dicts of them.
+    A child is forked: it has the modules of this process, but not its threads. The result of the function is copied; it
+    may be None, bool, numbers, text, bytes, arrays, and lists, tuples and dicts of them.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Processes:
         self._order: list[int] = []  # of the ranks that have failed
 
     def run(self) -> list[Any]:
-        """Run the function in all ranks and return what it has returned, by rank.
+        """Run the function in all ranks and return its results, by rank.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Processes:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child does without
+            warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which the child does not need
             pid = os.fork()
         if pid == 0:
             self._child(hub, rank, [write for _, write in pipes])
@@ -121,7 +121,7 @@ class Processes:
         return _Member(pid, {pipes[0][0]: sys.stdout, pipes[1][0]: sys.stderr})
 
     def _child(self, hub: Hub, rank: int, pipes: Sequence[int]) -> NoReturn:
-        """The process of a rank from its start to its end."""
+        """Run the process of a rank from its start to its end."""
         code = 70
         try:
             hub.abandon()
@@ -161,7 +161,7 @@ class Processes:
             with use(context):  # closes it
                 result = self._function(*self._args)
                 client.scheduler.finish(rank)
-            value = encode_value(result, where=f"what rank {rank} returns")
+            value = encode_value(result, where=f"result of rank {rank}")
             client.depart(result={"value": value, "reports": reports.document()})
         except BaseException as error:
             client.depart(error, result={"reports": reports.document()})
@@ -170,18 +170,18 @@ class Processes:
 
     # ----------------------------------------------------------------- supervision
     def _supervise(self, hub: Hub) -> None:
-        """Pass on what the ranks print, until all have ended."""
+        """Forward the output of the ranks, until all have ended."""
         until: float | None = None
         with selectors.DefaultSelector() as selector:
             for rank, member in enumerate(self._members):
                 for descriptor in member.outputs:
                     selector.register(descriptor, selectors.EVENT_READ, rank)
             while any(member.running for member in self._members):
-                for key, _ in selector.select(_LOOK_S):
+                for key, _ in selector.select(_POLL_S):
                     if not self._print(self._members[key.data], key.fd):
                         selector.unregister(key.fd)
                 if not selector.get_map():
-                    time.sleep(_LOOK_S)
+                    time.sleep(_POLL_S)
                 for rank, member in enumerate(self._members):
                     if member.running and (found := os.waitpid(member.pid, os.WNOHANG))[0]:
                         member.reason, member.running = reason(found[1]), False
@@ -196,7 +196,7 @@ class Processes:
                     pass
 
     def _print(self, member: _Member, descriptor: int, *, last: bool = False) -> bool:
-        """Pass whole lines on; False: there is nothing left."""
+        """Forward complete lines; return False if there is nothing left."""
         try:
             found = os.read(descriptor, 1 << 16)
         except BlockingIOError:
@@ -212,7 +212,7 @@ class Processes:
         return bool(found)
 
     def _end_all(self) -> None:
-        """Kill the ranks that still run, and close what they have printed to."""
+        """Kill the ranks that still run, and close the pipes of their output."""
         for member in self._members:
             if member.running:
                 with suppress(ProcessLookupError):
@@ -225,10 +225,10 @@ class Processes:
                 os.close(descriptor)
 
     def _explain(self, rank: int) -> str | None:
-        """Why the process of a rank has ended: asked in the hub's thread, before anybody has waited for it."""
+        """Return why the process of a rank has ended; called in the hub's thread, before the process was reaped."""
         member, until = self._members[rank], time.monotonic() + _END_S
         while member.reason is None and time.monotonic() < until:
-            with suppress(ChildProcessError):  # somebody has, and is about to say so
+            with suppress(ChildProcessError):  # `_supervise` has just reaped it, and will set the reason
                 found = os.waitid(os.P_PID, member.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
                 if found is not None:
                     killed = found.si_code != os.CLD_EXITED
@@ -242,7 +242,7 @@ class Processes:
             self._order.append(rank)
 
     def _raise(self, endings: Mapping[int, Ending]) -> None:
-        """Raise the error of the rank that failed first, or of the one that it names as the cause."""
+        """Raise the error of the rank that failed first, or of the rank that this error names as the cause."""
         if not self._order:
             return
         rank = self._order[0]

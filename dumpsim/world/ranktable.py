@@ -1,4 +1,4 @@
-"""Rank tables: the JSON files that say which ranks a job has, and on which servers. [spec parallel 3.4]"""
+"""Rank tables: JSON files with the ranks of a job and their servers. [spec parallel 3.4]"""
 
 import ipaddress
 import json
@@ -17,16 +17,16 @@ _LARGEST = 1 << 24  # bytes of a file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDevice:
-    """A rank, and the device that it has.
+    """A rank and its device.
 
     Attributes
     ----------
     rank : int
     device_id : int
-        Of its server.
+        Number of the device in its server.
     server : str
     ip : str
-        Empty where the table has none.
+        Empty if the table has none.
     """
 
     rank: int
@@ -57,12 +57,12 @@ class RankTable:
 
 
 def read_rank_table(path: str) -> RankTable:
-    """Read a file, as `parse_rank_table` does its text.
+    """Read a rank table from a file, see `parse_rank_table`.
 
     Raises
     ------
     BadInputError
-        EI0004 too for a file that cannot be read.
+        As for `parse_rank_table`; EI0004 also for a file that cannot be read.
     """
     try:
         text = read_bytes(path, _LARGEST, follow=True)
@@ -77,8 +77,8 @@ def parse_rank_table(text: bytes | str, *, where: str = "rank table") -> RankTab
     Raises
     ------
     BadInputError
-        EI0004 for what is not a rank table, with the place in the file; EI0014 for a table whose parts do not fit
-        together: addresses, repeated ranks or devices, servers whose ranks interleave.
+        EI0004 for text that is not a rank table, with the JSON path; EI0014 for an inconsistent table: invalid
+        addresses, repeated ranks or devices, servers whose ranks interleave.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def parse_rank_table(text: bytes | str, *, where: str = "rank table") -> RankTab
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad(where, "", f"no JSON: {error}") from None
+        raise _bad(where, "", f"not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise _bad(where, "$", "no object")
+        raise _bad(where, "$", "not an object")
     if "group_list" in document:
         table = RankTable(version="", devices=_groups(document, where))
     else:
@@ -105,7 +105,7 @@ def parse_rank_table(text: bytes | str, *, where: str = "rank table") -> RankTab
 
 
 def _servers(document: Mapping[str, Any], where: str) -> tuple[TableDevice, ...]:
-    """The devices of version 1.0."""
+    """Return the devices of a table of version 1.0."""
     _expect(document, "version", ("1.0",), where, "$")
     _expect(document, "status", ("completed",), where, "$")
     servers = _objects(document, "server_list", where, "$")
@@ -124,7 +124,7 @@ def _servers(document: Mapping[str, Any], where: str) -> tuple[TableDevice, ...]
 
 
 def _groups(document: Mapping[str, Any], where: str) -> tuple[TableDevice, ...]:
-    """The devices of the older template; their order gives the ranks."""
+    """Return the devices of a table of the older template, whose order gives the ranks."""
     _expect(document, "status", ("completed",), where, "$")
     groups = _objects(document, "group_list", where, "$")
     _count(document, "group_count", len(groups), where, "$")
@@ -150,14 +150,14 @@ def _device(device: Mapping[str, Any], rank: int, server: str, where: str, place
 
 
 def _check(table: RankTable, where: str) -> None:
-    """What must hold of all devices together."""
+    """Check the devices of a table against each other."""
     if not table.devices:
-        raise _bad(where, "", "no device")
+        raise _bad(where, "", "the table has no devices")
     ranks = [device.rank for device in table.devices]
     if ranks != list(range(len(ranks))):
         odd = next(rank for number, rank in enumerate(ranks) if rank != number)
-        raise _unfit(
-            where, f"rank_id {odd} is there twice, or one before it is missing", [f"0 to {len(ranks) - 1}, each once"]
+        raise _conflict(
+            where, f"rank_id {odd} is repeated, or a lower one is missing", [f"0 to {len(ranks) - 1}, each once"]
         )
     seen: dict[tuple[str, int], int] = {}
     addresses: dict[str, int] = {}
@@ -165,37 +165,37 @@ def _check(table: RankTable, where: str) -> None:
     for device in table.devices:
         other = seen.setdefault((device.server, device.device_id), device.rank)
         if other != device.rank:
-            raise _unfit(
+            raise _conflict(
                 where, f"ranks {other} and {device.rank} both have device {device.device_id} of {device.server}"
             )
         if device.ip:
             try:
                 ipaddress.ip_address(device.ip)
             except ValueError:
-                raise _unfit(where, f"device_ip {device.ip!r} of rank {device.rank} is not an IP address") from None
+                raise _conflict(where, f"device_ip {device.ip!r} of rank {device.rank} is not an IP address") from None
             other = addresses.setdefault(device.ip, device.rank)
             if other != device.rank:
-                raise _unfit(where, f"ranks {other} and {device.rank} both have device_ip {device.ip}")
+                raise _conflict(where, f"ranks {other} and {device.rank} both have device_ip {device.ip}")
         elif many:
-            raise _unfit(where, f"rank {device.rank} has no device_ip, which several servers need")
+            raise _conflict(where, f"rank {device.rank} has no device_ip, which several servers need")
     runs = [server for server, _ in groupby(table.devices, key=lambda device: device.server)]
     if len(runs) != len(table.servers):
         again = next(server for number, server in enumerate(runs) if server in runs[:number])
-        raise _unfit(where, f"the ranks of server {again} interleave with those of others")
+        raise _conflict(where, f"the ranks of server {again} interleave with those of others")
 
 
 # ------------------------------------------------------------------ fields
 def _objects(parent: Mapping[str, Any], name: str, where: str, place: str) -> list[Mapping[str, Any]]:
     found = parent.get(name)
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-        raise _bad(where, f"{place}.{name}", "is missing" if found is None else "no list of objects")
+        raise _bad(where, f"{place}.{name}", "is missing" if found is None else "not a non-empty list of objects")
     return found
 
 
 def _text(parent: Mapping[str, Any], name: str, where: str, place: str) -> str:
     found = parent.get(name)
     if not isinstance(found, str) or not found:
-        what = "is missing" if found is None else f"{found!r} is not a string with something in it"
+        what = "is missing" if found is None else f"{found!r} is not a non-empty string"
         raise _bad(where, f"{place}.{name}", what)
     return found
 
@@ -216,12 +216,12 @@ def _expect(parent: Mapping[str, Any], name: str, allowed: tuple[str, ...], wher
 def _count(parent: Mapping[str, Any], name: str, found: int, where: str, place: str) -> None:
     stated = _number(parent, name, where, place)
     if stated != found:
-        raise _bad(where, f"{place}.{name}", f"states {stated}, but {found} are there")
+        raise _bad(where, f"{place}.{name}", f"states {stated}, but the table has {found}")
 
 
 def _bad(where: str, place: str, what: str, allowed: "tuple[str, ...] | list[str]" = ()) -> BadInputError:
     return BadInputError(f"{place}: {what}" if place else what, where=where, allowed=allowed, code="EI0004")
 
 
-def _unfit(where: str, what: str, allowed: "list[str] | tuple[str, ...]" = ()) -> BadInputError:
+def _conflict(where: str, what: str, allowed: "list[str] | tuple[str, ...]" = ()) -> BadInputError:
     return BadInputError(what, where=where, allowed=allowed, code="EI0014")

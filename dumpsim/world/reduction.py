@@ -1,4 +1,4 @@
-"""Reductions over ranks: the order of the additions, and what is rounded after each of them. [spec parallel 3.3]"""
+"""Reductions over ranks: the order of the additions, and the rounding after each of them. [spec parallel 3.3]"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,11 +28,11 @@ _UFUNCS: dict[str, np.ufunc] = {
     "min": np.minimum,
 }
 REDUCTIONS = tuple(_UFUNCS)
-_PIECE = 1 << 18  # bytes of the terms that are converted at once
+_PIECE = 1 << 18  # bytes of terms that are converted at a time
 
 
 def check_order(order: str, where: str) -> str:
-    """Return `order` if it is one.
+    """Return `order` if it is valid.
 
     Raises
     ------
@@ -46,14 +46,14 @@ def check_order(order: str, where: str) -> str:
     >>> check_order("rings", "--reduce-order")
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.BadInputError: --reduce-order: 'rings' is not an order of reduction; \
+    dumpsim.core.errors.BadInputError: --reduce-order: unknown order of reduction 'rings'; \
 allowed: rank, ring, tree, fp32acc, random:SEED (did you mean 'ring'?)
     """
     kind, _, seed = order.partition(":")
     if order in ORDERS[:-1] or (kind == "random" and seed.isascii() and seed.isdigit() and len(seed) <= 18):
         return order
     raise BadInputError(
-        f"{order!r} is not an order of reduction", where=where, allowed=ORDERS, nearest=nearest(order, ORDERS)
+        f"unknown order of reduction {order!r}", where=where, allowed=ORDERS, nearest=nearest(order, ORDERS)
     )
 
 
@@ -67,30 +67,30 @@ def fold(
     start: int = 0,
     total: int | None = None,
 ) -> Array:
-    """Reduce equal-shaped arrays elementwise, in the number type that they have.
+    """Reduce arrays of equal shapes elementwise, in their own number type.
 
     Parameters
     ----------
     terms : sequence of array
-        One for each member, in the order of the group; complex numbers by their sum only.
+        One for each member, in the order of the group; complex numbers allow ``sum`` only.
     reduce : {"sum", "prod", "max", "min"}
     order : str
         ``rank``: from the first member to the last; float16 and bfloat16 are rounded after each operation. ``ring``:
         the elements are cut into as many chunks as there are members, and chunk c starts at member c + 1. ``tree``:
-        neighbours first, then neighbours of pairs. ``fp32acc``: as ``rank``, but 16-bit floats are rounded once.
-        ``random:SEED``: as ``rank`` in a permutation that seed and `key` decide.
+        neighbours first, then neighbouring pairs. ``fp32acc``: as ``rank``, but 16-bit floats are rounded once.
+        ``random:SEED``: as ``rank``, in a permutation given by seed and `key`.
     key : sequence of int
         What distinguishes this call from others, for ``random``.
     mode : OverflowMode, optional
-        What the device makes of a 16-bit float that is too large, after each operation.
+        How the device handles a 16-bit float that is too large, after each operation.
     start, total : int
-        Where `terms` are a part of the flat tensors that are reduced: its first element and the number of all, which
-        decide the chunks of ``ring``.
+        If `terms` are a part of the flat tensors: its first element and the number of all elements, which decide the
+        chunks of ``ring``.
 
     Returns
     -------
     ndarray
-        May be one of the terms where there is a single one.
+        The term itself if there is only one.
 
     Examples
     --------
@@ -138,12 +138,12 @@ def folder(terms: Terms, group: str, index: int) -> Callable[[Sequence[Array], s
 
 
 class Accumulator:
-    """A fold whose terms arrive in blocks, with the bytes that `fold` gives.
+    """A fold whose terms arrive in blocks, with the same bytes as `fold`.
 
     Parameters
     ----------
     reduce, order, mode
-        As of `fold`. ``ring`` and ``random:SEED`` keep the blocks until the end, the other orders only sums.
+        See `fold`. ``ring`` and ``random:SEED`` store the blocks until the end, the other orders only sums.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class Accumulator:
         self._ufunc = _UFUNCS[reduce]
         self._order = order
         self._mode = mode if mode is OverflowMode.SATURATION else None  # overflow is not checked
-        self._compiled = True  # until the totals have numbers of which numpy decides the bits
+        self._compiled = True  # until a total has a number whose bits depend on numpy, see `_is_settled`
         self._count = 0
         self._total: Array | None = None
         self._first: Array | None = None  # the only term is not rounded
@@ -167,7 +167,7 @@ class Accumulator:
         self._tree: list[tuple[int, Array]] = []  # sums of 2**height terms
 
     def add(self, block: Array) -> None:
-        """Add the next terms, which lie along the leading axis."""
+        """Add the next terms, stacked along the leading axis."""
         if not len(block):
             return
         self._count += len(block)
@@ -193,7 +193,7 @@ class Accumulator:
         Parameters
         ----------
         key : sequence of int
-            As of `fold`.
+            See `fold`.
         """
         if self._blocks:
             terms = [term for block in self._blocks for term in _rows(block)]
@@ -237,7 +237,7 @@ class Accumulator:
         self._total = total
 
     def _left(self, total: Array, block: Array, add: Add) -> Array:
-        """Fold from the first term to the last; `total` may be overwritten."""
+        """Fold the terms of a block into `total`, in order; `total` may be overwritten."""
         if self._compiled and total.size and len(block):
             wanted = _compiled(total.dtype, self._reduce)
             if wanted is not None:
@@ -257,14 +257,14 @@ class Accumulator:
         return total
 
     def _is_settled(self, total: Array) -> bool:
-        """Whether only one result is possible: which NaN, or which zero, may depend on how numpy is compiled."""
+        """Whether the bits of the result are unique: which NaN, or which zero, may depend on how numpy is compiled."""
         if self._reduce in ("max", "min"):
             return bool((np.abs(total) > 0).all())
         return not np.isnan(total).any()
 
 
 def _compiled(kind: "np.dtype[Any]", reduce: str) -> "np.dtype[Any] | None":
-    """The numbers as which the compiled loops fold a type; None where they do not."""
+    """Return the type as which the compiled loops fold a number type; None if they do not support it."""
     if not kind.isnative:
         return None
     if kind == np.complex64 and reduce == "sum":
@@ -273,12 +273,12 @@ def _compiled(kind: "np.dtype[Any]", reduce: str) -> "np.dtype[Any] | None":
 
 
 def _rows(block: Array) -> Iterator[Array]:
-    """The terms of a block; arrays, of no axes too."""
+    """Iterate over the terms of a block, as arrays even if they have no axes."""
     return iter(block) if block.ndim > 1 else (block[at, ...] for at in range(len(block)))
 
 
 def _pieces(block: Array) -> Iterator[Array]:
-    """A block in parts that a cache has room for."""
+    """Split a block into parts that fit into the processor's cache."""
     count = max(1, _PIECE // max(1, block[:1].nbytes))
     return (block[first : first + count] for first in range(0, len(block), count))
 
@@ -288,7 +288,7 @@ def _is_half(kind: "np.dtype[Any]") -> bool:
 
 
 def _operation(ufunc: Callable[..., Array], kind: "np.dtype[Any]", mode: OverflowMode | None) -> Add:
-    """One step of a reduction; the first operand may be overwritten."""
+    """Return the function of one step of a reduction; it may overwrite its first operand."""
     if _is_half(kind):
         target = from_numpy(kind)
 
@@ -329,7 +329,7 @@ def _ring(terms: Sequence[Array], add: Add, start: int, total: int | None) -> Ar
 
 
 def _chunks(count: int, start: int, size: int, total: int) -> Iterator[tuple[int, int, int]]:
-    """Chunk, first and last element in the part that begins at `start`."""
+    """Iterate over the chunks of the part that begins at `start`: number, begin and end in the part."""
     width = max(1, -(-total // count))
     for chunk in range(start // width, -(-(start + size) // width)):
         yield chunk, max(chunk * width - start, 0), min((chunk + 1) * width - start, size)

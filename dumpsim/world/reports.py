@@ -1,4 +1,4 @@
-"""What the ranks of a job report at its end, where their processes share nothing else."""
+"""Reports of the ranks of a job at its end, collected from separate processes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,12 @@ class JobReports:
     Attributes
     ----------
     wanted : bool
-        One process prints the reports of all ranks.
+        Whether one process prints the reports of all ranks.
     renderer : str
-        What makes the text, as ``module:name``: ``name(reports, ranks)``. The process that prints imports it.
+        The function that renders the text, as ``module:name``. It is imported by the process that prints, and called as
+        ``name(reports, ranks)``.
     own : list of mapping
-        JSON objects.
+        The reports, JSON objects.
     """
 
     wanted: bool = False
@@ -29,17 +30,17 @@ class JobReports:
     own: list[Mapping[str, Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any] | None:
-        """What the rank hands over at its end: JSON; None where it has nothing to report."""
+        """Return the JSON document that the rank sends at its end; None if it has nothing to report."""
         return {"renderer": self.renderer, "reports": self.own} if self.own else None
 
     @staticmethod
     def text(documents: Iterable[Mapping[str, Any] | None], ranks: int) -> str:
-        """The text of what the ranks of a job have handed over; empty where there is nothing to report.
+        """Return the text of the documents of a job's ranks; empty if there is nothing to report.
 
         Raises
         ------
         BadInputError
-            For a renderer that is not dumpsim's own.
+            For a renderer that is not part of dumpsim.
 
         Examples
         --------
@@ -53,6 +54,6 @@ class JobReports:
         texts = []
         for renderer, reports in found.items():
             if not renderer.startswith("dumpsim."):
-                raise BadInputError(f"{renderer!r} renders no reports", where="report of a rank", allowed=["dumpsim.*"])
+                raise BadInputError(f"invalid renderer {renderer!r}", where="report of a rank", allowed=["dumpsim.*"])
             texts.append(str(resolve_name(renderer)(reports, ranks)))
         return "\n".join(texts)

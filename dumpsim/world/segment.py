@@ -1,8 +1,7 @@
-"""Shared memory without names: what one process writes, others map through the process that holds it.
+"""Shared memory without names: one process writes it, and others map it through the owner's descriptor.
 
-A segment is anonymous memory (``memfd_create``). Others open it by ``/proc/PID/fd/N`` of the holder, which only the
-same user can. The kernel frees it with the last process that has it, however that one ends: there is no file that a
-killed rank could leave behind.
+A segment is anonymous memory (``memfd_create``). Other processes of the same user open it as ``/proc/PID/fd/N`` of the
+owner. The kernel frees it when the last process that has it ends, in whatever way: a killed rank leaves no file.
 """
 
 import mmap
@@ -24,13 +23,13 @@ _ALIGNMENT = 64
 
 
 class Segment:
-    """Anonymous memory that this process has made or opened.
+    """Anonymous memory that this process has created or opened.
 
     Attributes
     ----------
     descriptor, size : int
     path : str
-        By which other processes of the user can open it while this one lives.
+        The path by which other processes of the user can open it while this one runs.
 
     Examples
     --------
@@ -49,32 +48,32 @@ class Segment:
 
     @classmethod
     def create(cls, name: str, size: int) -> "Segment":
-        """Return new memory, all zeros; `name` is shown in the list of the process's mappings."""
+        """Return new memory, filled with zeros; `name` is shown in the list of the process's mappings."""
         descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
         os.ftruncate(descriptor, size)
         return cls(descriptor, size)
 
     def map(self, *, write: bool = False) -> mmap.mmap:
-        """Return its bytes."""
+        """Map the segment, and return the mapping."""
         if self._map is None:
             access = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
             self._map = mmap.mmap(self.descriptor, self.size, mmap.MAP_SHARED, access)
         return self._map
 
     def close(self) -> None:
-        """Give the descriptor back; arrays in it stay valid."""
+        """Close the descriptor; arrays in the memory stay valid."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
 def open_segment(path: str, size: int, *, write: bool = False) -> Segment:
-    """Return a segment of another process.
+    """Open a segment of another process.
 
     Raises
     ------
     UnreadableError
-        Where the process is gone, belongs to another user, or has less memory there.
+        If the process is gone or belongs to another user, or the segment is smaller.
     """
     try:
         descriptor = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -83,7 +82,7 @@ def open_segment(path: str, size: int, *, write: bool = False) -> Segment:
     found = os.fstat(descriptor).st_size
     if found < size:
         os.close(descriptor)
-        raise UnreadableError(f"{found} bytes of shared memory", where=path, allowed=[f"{size} or more"])
+        raise UnreadableError(f"the shared memory has {found} bytes", where=path, allowed=[f"{size} or more"])
     return Segment(descriptor, size)
 
 
@@ -103,7 +102,7 @@ class Block:
 
 
 class Pool:
-    """The memory in which a rank publishes tensors: one segment for each tensor under way, used again afterwards.
+    """The memory in which a rank publishes tensors: a segment for each message, reused when it is free again.
 
     Examples
     --------
@@ -121,7 +120,7 @@ class Pool:
         self._unused: dict[int, list[Block]] = {}  # by size
 
     def reserve(self, size: int) -> Block:
-        """Return a block of at least so many bytes."""
+        """Return a block of at least `size` bytes."""
         rounded = max(_SMALLEST, 1 << (size - 1).bit_length())
         unused = self._unused.setdefault(rounded, [])
         if unused:
@@ -130,7 +129,7 @@ class Pool:
         return Block(segment=len(self.segments) - 1, size=rounded)
 
     def put(self, tensors: Sequence[Array]) -> tuple[Block, list[int]]:
-        """Copy tensors into a block; return it, and where each of them begins."""
+        """Copy tensors into a block; return the block, and the offset of each tensor."""
         offsets, end = [], 0
         for tensor in tensors:
             offsets.append(end)
@@ -141,16 +140,16 @@ class Pool:
         return block, offsets
 
     def write(self, block: Block, offset: int, tensor: Array) -> None:
-        """Copy a tensor to a place in a block."""
+        """Copy a tensor to an offset of a block."""
         memory = self.segments[block.segment].map(write=True)
         np.frombuffer(memory, tensor.dtype, tensor.size, offset)[:] = tensor.reshape(-1)
 
     def free(self, block: Block) -> None:
-        """Take a block back that nobody reads any longer."""
+        """Free a block that nobody reads any longer."""
         self._unused[block.size].append(block)
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         for segment in self.segments:
             segment.close()
 
@@ -162,7 +161,7 @@ class Reader:
         self._segments: dict[str, Segment] = {}
 
     def read(self, path: str, size: int, kind: str, shape: tuple[int, ...], offset: int) -> Array:
-        """Return a tensor, read-only; it changes when its rank uses the memory again."""
+        """Return a tensor, read-only; it changes when its rank reuses the memory."""
         segment = self._segments.get(path)
         if segment is None:
             segment = self._segments[path] = open_segment(path, size)
@@ -172,12 +171,12 @@ class Reader:
 
 
 def view(memory: "bytes | mmap.mmap", kind: str, shape: tuple[int, ...], offset: int = 0) -> Array:
-    """Return the tensor that lies at a place in memory.
+    """Return the tensor at an offset of the memory.
 
     Raises
     ------
     BadInputError
-        Where it ends after the memory.
+        If it does not fit into the memory.
     """
     numbers = dtype(kind).numpy
     count = 1

@@ -1,4 +1,4 @@
-"""A collective whose members all make the same call, and bring their tensors stacked on a leading axis."""
+"""A collective whose members all make the same call, with their tensors stacked along a leading axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ __all__ = ["Shares", "StackedCall"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """What the members of a collective get.
+    """The results of the members of a collective.
 
     Attributes
     ----------
     arrays : tuple of ndarray
         Read-only.
     equal : bool
-        All members get the same; otherwise the members lie along the leading axis.
+        Whether all members get the same arrays; otherwise the leading axis of each array has one item for each member.
     """
 
     arrays: tuple[Array, ...]
     equal: bool
 
     def of(self, member: int) -> list[Array]:
-        """What one member gets."""
+        """Return the results of one member."""
         return list(self.arrays) if self.equal else [array[member, ...] for array in self.arrays]
 
 
 class StackedCall:
-    """One collective, computed for all members at once: the bytes are those of `dumpsim.world.collective.results`.
+    """One collective, computed for all members at once, with the same bytes as `dumpsim.world.collective.results`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class StackedCall:
     Raises
     ------
     BadInputError
-        For a call that no group can carry out.
+        For an invalid call, see `check_call`.
 
     Examples
     --------
@@ -72,13 +72,13 @@ class StackedCall:
             self._sum = Accumulator(call.reduce, order=terms.order, mode=mode)
 
     def take(self, tensors: Sequence[Array]) -> None:
-        """Take what the next members bring, in the order of the group.
+        """Take the tensors of the next members, in the order of the group.
 
         Parameters
         ----------
         tensors : sequence of ndarray
-            Those of `Call.tensors`, each with the members along the leading axis. They must not change until the
-            results are there.
+            Those of `Call.tensors`, each with the members along the leading axis. They must not change until
+            `results` was called.
         """
         first, count = self._taken, len(tensors[0]) if tensors else self._size
         self._taken += count
@@ -90,15 +90,15 @@ class StackedCall:
             self._blocks.append([tensor[self.call.root - first, ...].copy() for tensor in tensors])
 
     def reads(self, first: int, count: int) -> bool:
-        """Whether any of these members' tensors decides what members get; those of others may be skipped."""
+        """Whether the results depend on the tensors of any of these members; otherwise they may be skipped."""
         return self.call.op != "Broadcast" or first <= self.call.root < first + count
 
     def skip(self, count: int) -> None:
-        """Pass over the next members."""
+        """Skip the next members."""
         self._taken += count
 
     def results(self, group: str, index: int) -> Shares:
-        """Return what the members get, after all of them have been taken.
+        """Return the results, after the tensors of all members were taken.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class StackedCall:
         Raises
         ------
         UnsupportedError
-            Where they get tensors of different shapes.
+            If the members get tensors of different shapes.
         """
         call, size = self.call, self._size
         if self._sum is not None:
@@ -142,7 +142,7 @@ def _shares(arrays: Sequence[Array], *, equal: bool) -> Shares:
 
 
 def _exchanged(whole: Array, axes: tuple[int, ...]) -> Array:
-    """What each member gets of an AlltoAll: piece `member` of all others, joined."""
+    """Return the result of an AlltoAll: each member gets the pieces with its own index, joined."""
     count, split, joined = (axes[0], *(axis % (whole.ndim - 1) for axis in axes[1:]))
     _, *shape = whole.shape
     pieces = whole.reshape(count, *shape[:split], count, shape[split] // count, *shape[split + 1 :])

@@ -16,7 +16,7 @@ EXEC = "HCCL_EXEC_TIMEOUT"
 
 _SECOND = 10**9
 _CONNECT_RANGE, _CONNECT_DEFAULT = (120, 7200), 120  # [spec parallel 3.5]
-_LINK_S = 20 + 10  # to find the missing rank, and to spread the reason [spec parallel 3.5]
+_LINK_S = 20 + 10  # to find the missing rank, and to send the reason to all ranks [spec parallel 3.5]
 _EXEC_DEFAULT = 1836
 _EXEC_RANGES = {"910A": (1, 17340)}  # [spec parallel 3.5]
 _EXEC_RANGE = (0, 2147483647)
@@ -69,7 +69,7 @@ is invalid. Expected value: range[120, 7200] [EI0001]
 
 
 def _seconds(environment: Mapping[str, str], name: str, legal: tuple[int, int], default: int) -> int:
-    """The value of a variable."""
+    """Return the value of a variable."""
     text = environment.get(name, "")
     if not text:
         return default

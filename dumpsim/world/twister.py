@@ -1,8 +1,8 @@
-"""The states of the global random generators, exchanged as bytes.
+"""The states of the global random generators, read and written as bytes.
 
-Both `random` and `numpy.random` draw from a Mersenne Twister of 624 words and a position, 2,500 bytes that lie together
-in memory. Their own functions for the state make a Python number of each word, which takes a hundred times as long.
-What lies beside those bytes is the second value of a pair of normal values.
+Both `random` and `numpy.random` draw from a Mersenne Twister of 624 words and a position, 2,500 contiguous bytes in
+memory. Their own functions for the state create a Python number for each word, which takes a hundred times as long.
+The rest of the state is the cached second value of a pair of normal values.
 """
 
 import ctypes
@@ -33,13 +33,13 @@ class RandomState:
     Attributes
     ----------
     words : bytes
-        Key and position as they lie in memory; empty if `whole` is complete.
+        Key and position as in memory; empty if `whole` is set.
     half : float or None
         The second normal value of a pair, which the next call returns.
     whole : object
-        The state as the generator's own functions take it, where `words` and `half` do not tell it all.
+        The state as the generator's own functions take it, if `words` and `half` cannot represent it.
     generator : object
-        The numpy bit generator, where a script has put another kind than numpy's own there.
+        The numpy bit generator, if a script has set one of another kind.
     """
 
     words: bytes
@@ -64,7 +64,7 @@ class PythonRandom:
 
     @staticmethod
     def take(before: RandomState | None = None) -> RandomState:
-        """Return the state; `before` itself if no number was drawn since."""
+        """Return the state; `before` itself if no number was drawn since then."""
         if not _python_is_known():
             return RandomState(b"", whole=random.getstate())
         words, half = _python_words(_PYTHON).raw, _PYTHON.gauss_next
@@ -83,7 +83,7 @@ class PythonRandom:
 
     @staticmethod
     def install(state: RandomState, present: RandomState | None = None) -> None:
-        """Set the state; `present` is the one that the generator has, where it is known."""
+        """Set the state; `present` is the current state of the generator, if it is known."""
         if state is present:
             return
         if state.words:
@@ -108,16 +108,16 @@ class NumpyRandom:
 
     @staticmethod
     def take(before: RandomState | None = None) -> RandomState:
-        """Return the state; `before` itself if no number was drawn since."""
+        """Return the state; `before` itself if no number was drawn since then."""
         of = _numpy_random()
         generator = of.get_bit_generator()
         if not isinstance(generator, of.MT19937):
             return RandomState(b"", whole=generator.state, generator=generator)
-        place = _numpy_place()
-        if not place:
+        offset = _numpy_pair_offset()
+        if not offset:
             return RandomState(b"", whole=of.get_state(legacy=False))
         words: bytes = _numpy_words(generator).raw
-        pair = _Pair.from_address(id(_owner(of)) + place)
+        pair = _Pair.from_address(id(_owner(of)) + offset)
         half = pair.gauss if pair.has_gauss else None
         if before is not None and before.words == words and before.half == half:
             return before
@@ -128,13 +128,13 @@ class NumpyRandom:
     def seeded(seed: int) -> RandomState:
         """Return the state of a generator with that seed."""
         generator = _numpy_random().RandomState(seed)
-        if not _numpy_place():
+        if not _numpy_pair_offset():
             return RandomState(b"", whole=generator.get_state(legacy=False))
         return RandomState(_numpy_words(generator._bit_generator).raw)
 
     @staticmethod
     def install(state: RandomState, present: RandomState | None = None) -> None:
-        """Set the state; `present` is the one that the generator has, where it is known."""
+        """Set the state; `present` is the current state of the generator, if it is known."""
         if state is present:
             return
         of = _numpy_random()
@@ -148,18 +148,18 @@ class NumpyRandom:
             of.set_state(state.whole)
             return
         _numpy_words(of.get_bit_generator()).raw = state.words
-        pair = _Pair.from_address(id(_owner(of)) + _numpy_place())
+        pair = _Pair.from_address(id(_owner(of)) + _numpy_pair_offset())
         pair.has_gauss, pair.gauss = state.half is not None, state.half or 0.0
 
 
 def _numpy_random() -> Any:
-    import numpy as np  # here: a process that asks for its rank alone does without
+    import numpy as np  # imported late: a process that only asks for its rank does not need it
 
     return np.random
 
 
 def _python_words(generator: random.Random) -> Any:
-    """Position and key of a generator, which lie after the object's head."""
+    """Position and key of a generator, which follow the object's header."""
     return _WORDS.from_address(id(generator) + object.__basicsize__)
 
 
@@ -175,7 +175,7 @@ def _numpy_words(generator: Any) -> Any:
 
 @cache
 def _python_is_known() -> bool:
-    """Whether this Python's generator lies in memory as expected."""
+    """Whether this Python's generator has the expected memory layout."""
     kind = random.Random.__mro__[1]  # the part that is written in C
     if sys.implementation.name != "cpython" or kind.__basicsize__ < object.__basicsize__ + _KEY + 4:
         return False
@@ -186,8 +186,8 @@ def _python_is_known() -> bool:
 
 
 @cache
-def _numpy_place() -> int:
-    """Where in a `RandomState` the second normal value of a pair is; 0 where numpy's memory is not as expected."""
+def _numpy_pair_offset() -> int:
+    """Return the offset of the second normal value of a pair in a `RandomState`; 0 if numpy's layout is unknown."""
     generator = _numpy_random().RandomState(5)
     generator.standard_normal()
     state = generator.get_state(legacy=False)
@@ -195,12 +195,12 @@ def _numpy_place() -> int:
     if sys.implementation.name != "cpython" or _numpy_words(generator._bit_generator).raw != words:
         return 0
     content = ctypes.string_at(id(generator), type(generator).__basicsize__)
-    place: int = content.find(struct.pack("id", 1, state["gauss"]))
-    if place <= 0:
+    offset: int = content.find(struct.pack("id", 1, state["gauss"]))
+    if offset <= 0:
         return 0
-    pair = _Pair.from_address(id(generator) + place)
+    pair = _Pair.from_address(id(generator) + offset)
     generator.standard_normal()
-    return place if pair.has_gauss == 0 else 0
+    return offset if pair.has_gauss == 0 else 0
 
 
 def _bytes(words: list[int]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a rank's function may return to another process: values that JSON can carry, and arrays."""
+"""Values that a rank's function may return to another process: JSON values, bytes, tuples and arrays."""
 
 from base64 import b64decode, b64encode
 from typing import Any
@@ -14,22 +14,22 @@ _ALLOWED = ("None", "bool", "int", "float", "str", "bytes", "arrays", "lists, tu
 
 
 def encode_value(value: Any, *, where: str) -> Any:
-    """Return a value as JSON has it.
+    """Encode a value as JSON.
 
     Raises
     ------
     BadInputError
-        For anything else than None, bool, numbers, text, bytes, arrays, and lists, tuples and dicts of them.
+        For anything other than None, bool, numbers, text, bytes, arrays, and lists, tuples and dicts of them.
 
     Examples
     --------
     >>> decode_value(encode_value({"a": (1, np.float32(2.5), [None, b"x"])}, where="example"))
     {'a': (1, np.float32(2.5), [None, b'x'])}
-    >>> encode_value([open], where="what rank 1 returns")
+    >>> encode_value([open], where="result of rank 1")
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.BadInputError: what rank 1 returns: a builtin_function_or_method cannot be carried to another \
-process; allowed: None, bool, int, float, str, bytes, arrays, lists, tuples and dicts of them
+    dumpsim.core.errors.BadInputError: result of rank 1: a value of type builtin_function_or_method cannot be sent \
+to another process; allowed: None, bool, int, float, str, bytes, arrays, lists, tuples and dicts of them
     """
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -50,11 +50,12 @@ process; allowed: None, bool, int, float, str, bytes, arrays, lists, tuples and 
             "data": b64encode(array.tobytes()).decode(),
         }
         return {"array" if isinstance(value, np.ndarray) else "scalar": fields}
-    raise BadInputError(f"a {type(value).__name__} cannot be carried to another process", where=where, allowed=_ALLOWED)
+    what = f"a value of type {type(value).__name__} cannot be sent to another process"
+    raise BadInputError(what, where=where, allowed=_ALLOWED)
 
 
 def decode_value(given: Any) -> Any:
-    """Return the value that `encode_value` was given."""
+    """Return the value that was passed to `encode_value`."""
     if isinstance(given, list):
         return [decode_value(each) for each in given]
     if not isinstance(given, dict):

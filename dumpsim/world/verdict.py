@@ -1,6 +1,6 @@
-"""What becomes of a collective when all its members have called: whether they agree, and whether one was late.
+"""Checks of a collective after all its members have called: whether they agree, and whether one was late.
 
-Every transport asks here, so that the same calls at the same times give the same texts.
+All transports share these checks, so the same calls at the same times raise the same errors.
 """
 
 from collections import Counter
@@ -21,15 +21,15 @@ __all__ = ["Entry", "gone", "judge", "judge_message", "not_created", "stuck"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A member that has called.
+    """A member's call of a collective.
 
     Attributes
     ----------
     rank : int
-        In the world.
+        Global rank.
     call : Call
     time_ns : int
-        When its stream reached the collective.
+        Time at which its stream reached the collective.
     terms : Terms
     """
 
@@ -41,7 +41,7 @@ class Entry:
 
 # ------------------------------------------------------------------- verdicts
 def judge(entries: Sequence[Entry], *, group: str, index: int | None, first: bool) -> dict[int, Failure]:
-    """Return why the members' tasks fail, by rank; nothing where the collective can be carried out.
+    """Return why the members' tasks fail, by rank; empty if the collective can be carried out.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def judge(entries: Sequence[Entry], *, group: str, index: int | None, first: boo
     index : int
         Number of the collective in the group.
     first : bool
-        The group's first collective of this type, in which its members connect.
+        Whether it is the group's first collective of this type, in which the members connect.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def judge(entries: Sequence[Entry], *, group: str, index: int | None, first: boo
     checks = {entry.terms.check for entry in entries}
     if "all" in checks or ("first" in checks and first):
         return _disagreement(entries, group, index, entered)
-    if len({entry.call.op for entry in entries}) > 1:  # nobody compares the calls, and the records never come
+    if len({entry.call.op for entry in entries}) > 1:  # the calls are not compared, and the records never come
         return _crossed(entries, group, index, entered)
     return {}
 
@@ -76,16 +76,16 @@ def judge(entries: Sequence[Entry], *, group: str, index: int | None, first: boo
 def judge_message(
     receiver: Entry, sender: Entry, wanted: Sequence[Any], sent: Sequence[Any], *, group: str, first: bool
 ) -> Failure | None:
-    """Return why a Receive fails whose message has come; None where it is what was expected, in time.
+    """Return why a Receive fails whose message has come; None if the message matches and is in time.
 
     Parameters
     ----------
     receiver, sender : Entry
     wanted, sent : sequence of (str, tuple of int)
-        Number types and shapes; nothing is compared where nothing is `wanted`.
+        Number types and shapes; not compared if `wanted` is empty.
     group : str
     first : bool
-        The first message of this sender to this receiver.
+        Whether it is the first message of this sender to this receiver.
     """
     if _expired(receiver, sender.time_ns, first=first):
         return _time_out([receiver, sender], group, None, first=first)[receiver.rank]
@@ -98,9 +98,9 @@ def judge_message(
 
 
 def gone(entry: Entry, culprit: int, why: str, *, group: str, index: int | None, first: bool, at_ns: int) -> Failure:
-    """Why a member fails that waits for a rank which has ended, failed or been killed at `at_ns`.
+    """Return the failure of a member that waits for a rank which has ended, failed or been killed at `at_ns`.
 
-    The device notices it only when the member's time is over. [spec parallel 3.6]
+    The device notices it only when the member's time limit has passed. [spec parallel 3.6]
     """
     limit = _limit(entry, first=first)
     until = at_ns if limit is None else max(entry.time_ns + limit, at_ns)
@@ -111,7 +111,7 @@ def gone(entry: Entry, culprit: int, why: str, *, group: str, index: int | None,
 
 
 def stuck(entry: Entry, missing: Sequence[int], report: str, *, group: str, index: int | None, first: bool) -> Failure:
-    """Why a member fails where nobody can progress any longer.
+    """Return the failure of a member in a deadlock.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def stuck(entry: Entry, missing: Sequence[int], report: str, *, group: str, inde
     missing : sequence of int
         Ranks that have not called.
     report : str
-        Who waits for what: the note of the error.
+        The list of waiting streams, added as a note to the error.
     """
     limit = _limit(entry, first=first)
     code = _code(first=first)
@@ -140,7 +140,7 @@ def not_created(rank: int, connected: Sequence[int], missing: Sequence[int], aft
     connected, missing : sequence of int
         Ranks that wait, and those that have ended without entering.
     after_s : float or None
-        How long it was waited for ranks that never came; None where the missing ones have come and ended.
+        The time limit within which the missing ranks did not connect; None if they have connected and ended.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _expired(entry: Entry, opened_ns: int, *, first: bool) -> bool:
 
 
 def _time_out(entries: Sequence[Entry], group: str, index: int | None, *, first: bool) -> dict[int, Failure]:
-    """Some have given up before the last one came."""
+    """Return the failures after some members have given up before the last one called."""
     last = max(entries, key=lambda entry: entry.time_ns)
     early = min(entries, key=lambda entry: entry.time_ns)
     code, variable = _code(first=first), CONNECT if first else EXEC
@@ -201,7 +201,7 @@ def _time_out(entries: Sequence[Entry], group: str, index: int | None, *, first:
 
 
 def _crossed(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
-    """Members called different collectives, and nobody compares: each waits for records that never come."""
+    """Return the failures of different collectives that are not compared: each waits for records that never come."""
     _, odd = _sides(entries, lambda call: call.op)
     failures = {}
     for entry in entries:
@@ -215,10 +215,10 @@ def _crossed(entries: Sequence[Entry], group: str, index: int | None, opened_ns:
 
 # --------------------------------------------------------------- disagreement
 def _aspects(call: Call) -> list[tuple[str, Any]]:
-    """What members must agree on, in the order in which it is compared."""
+    """Return the arguments that members must agree on, in the order of the comparison."""
     found = collective(call.op)
     aspects: list[tuple[str, Any]] = [("op", call.op)]
-    if found.same_tensors == "root":  # the root's tensor, or what is the same of a part of it
+    if found.same_tensors == "root":  # of the root's tensor or the expected part, the properties that they share
         kinds = [(kind, shape[1:]) for kind, shape in call.tensors or call.expected]
         return [*aspects, ("root", call.root), ("data type and shape of a part", tuple(kinds))]
     aspects.append(("data type", tuple(kind for kind, _ in call.tensors)))
@@ -228,7 +228,7 @@ def _aspects(call: Call) -> list[tuple[str, Any]]:
 
 
 def _sides(entries: Sequence[Entry], key: Callable[[Call], Any]) -> tuple[list[Entry], list[Entry]]:
-    """Those who say what most say (of equal numbers: what the first member says), and the others."""
+    """Split the entries into the majority, by `key`, and the others; the first member's side wins a tie."""
     counts = Counter(key(entry.call) for entry in entries)
     common = max(counts, key=lambda value: counts[value])
     most = [entry for entry in entries if key(entry.call) == common]
@@ -255,7 +255,7 @@ def _disagreement(entries: Sequence[Entry], group: str, index: int | None, opene
 
 
 def _unmatched(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
-    """Members that state counts: what one sends another one must be what that one expects."""
+    """Return the failures if a member sends another count than the receiver expects."""
     wrong = _wrong_counts(entries)
     if wrong is None:
         return {}
@@ -270,7 +270,7 @@ def _unmatched(entries: Sequence[Entry], group: str, index: int | None, opened_n
 
 
 def _wrong_counts(entries: Sequence[Entry]) -> tuple[Entry, Entry, Any, Any] | None:
-    if not all(entry.call.sends and entry.call.receives for entry in entries):  # one side of them says it all
+    if not all(entry.call.sends and entry.call.receives for entry in entries):  # one side states all counts
         return None
     sent = np.array([entry.call.sends for entry in entries])
     expected = np.array([entry.call.receives for entry in entries]).T

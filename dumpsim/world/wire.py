@@ -30,17 +30,17 @@ __all__ = [
     "take",
 ]
 
-ADDRESS = "DUMPSIM_HUB"  # the variables that hold where the hub of a rank's job listens, and the job's token
-TOKEN = "DUMPSIM_HUB_TOKEN"
-FIRST = 1 << 12  # bytes of a frame from somebody who has not shown the job's token
-LONGEST = 1 << 26
+ADDRESS = "DUMPSIM_HUB"  # environment variable with the address of the job's hub
+TOKEN = "DUMPSIM_HUB_TOKEN"  # environment variable with the token of the job
+FIRST = 1 << 12  # bytes of a frame before the sender has shown the token
+LONGEST = 1 << 26  # bytes of any other frame
 _LENGTH = struct.Struct(">I")
 _FIELDS = ("what", "where", "allowed", "nearest", "code", "vendor", "rank", "culprit", "kernel")
 _TRACEBACK = 20_000  # characters
 
 
 class WireError(DumpsimError, ValueError):
-    """Bytes that are no message of a rank or a hub."""
+    """Bytes that are not a valid message of a rank or a hub."""
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
@@ -58,12 +58,12 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 class Frames:
-    """Cuts what a socket brings into messages.
+    """Splits the bytes of a socket into messages.
 
     Attributes
     ----------
     limit : int
-        Bytes that a frame may have.
+        Largest number of bytes of a frame.
 
     Examples
     --------
@@ -78,12 +78,12 @@ class Frames:
         self._bytes = bytearray()
 
     def feed(self, received: bytes) -> list[dict[str, Any]]:
-        """Return the messages that are complete now.
+        """Add received bytes, and return the messages that are complete.
 
         Raises
         ------
         WireError
-            For a frame that is too long, or no JSON object with a `kind`.
+            For a frame that is too long, or not a JSON object with a `kind`.
         """
         self._bytes += received
         messages = []
@@ -116,7 +116,7 @@ def take(message: Mapping[str, Any], name: str, kind: type, default: Any = None)
     Raises
     ------
     WireError
-        Where it is missing, or of another type.
+        If it is missing, or has another type.
     """
     value = message.get(name, default)
     if type(value) is not kind:  # a bool is not an int here
@@ -136,7 +136,7 @@ def encode_failure(failure: Failure) -> dict[str, Any]:
 
 
 def decode_failure(message: Mapping[str, Any]) -> Failure:
-    """Return the failure that `encode_failure` was given; its error has the same type and text."""
+    """Return the failure that was passed to `encode_failure`; its error has the same type and text."""
     rank, time_ns, lasting = message["rank"], message["time"], message["lasting"]
     if not (type(rank) is type(time_ns) is int and type(lasting) is bool):
         raise WireError("a failure without rank or time")
@@ -144,7 +144,7 @@ def decode_failure(message: Mapping[str, Any]) -> Failure:
 
 
 def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]:
-    """Return the fields of an error, by which `rebuild` makes one of the same type and text."""
+    """Return the fields of an error, from which `rebuild` creates one of the same type and text."""
     known = next((kind for kind in type(error).__mro__ if _known(kind)), RuntimeError)
     text = str(error)
     if known is not type(error):
@@ -163,15 +163,16 @@ def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]
 
 
 def _known(kind: type) -> bool:
-    """Whether a type can be named: an error of dumpsim, or one of Python's own."""
+    """Whether `rebuild` can find a type by its name: an error of dumpsim or of Python."""
     found = getattr(errors, kind.__name__, None) or getattr(builtins, kind.__name__, None)
     return found is kind and issubclass(kind, Exception)
 
 
 def rebuild(message: Mapping[str, Any]) -> BaseException:
-    """Return the error that `encode_error` was given.
+    """Return the error that was passed to `encode_error`.
 
-    An error of dumpsim or of Python keeps its type; one that the script defines becomes its nearest base among those.
+    An error of dumpsim or of Python keeps its type; one that the script defines becomes its nearest base class among
+    those.
 
     Examples
     --------
@@ -202,7 +203,7 @@ _DEFAULT = Call(op="")
 
 
 def encode_call(call: Call) -> dict[str, Any]:
-    """Return the fields of a call that are not as by default.
+    """Return the fields of a call that differ from their defaults.
 
     Examples
     --------
@@ -214,7 +215,7 @@ def encode_call(call: Call) -> dict[str, Any]:
 
 
 def decode_call(message: Mapping[str, Any]) -> Call:
-    """Return the call that `encode_call` was given, after JSON.
+    """Return the call that was passed to `encode_call`, after a round trip through JSON.
 
     Raises
     ------

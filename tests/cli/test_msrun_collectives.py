@@ -99,7 +99,7 @@ def test_a_worker_that_dies_is_named_to_the_one_that_waits(place):
 def test_a_worker_that_never_comes_is_missed_in_time(place):
     run = dumprun.cli(place, *job("--cluster_time_out=8", "train.py", workers=1), code=1)
     assert "dumpsim: rank 0: " in run.err
-    assert "rank 1 has died: its process has not come within 8 s" in (place / "logs" / "scheduler.log").read_text()
+    assert "rank 1 has died: its process has not connected within 8 s" in (place / "logs" / "scheduler.log").read_text()
 
 
 def test_workers_of_two_launchers_meet_and_are_bound_to_cpus(place):

@@ -77,5 +77,5 @@ def test_a_quiet_job_says_nothing(transport, tmp_path, capfd):
 
 def test_a_report_names_what_renders_it():
     mine = JobReports(renderer="os:system", own=[{}]).document()
-    with pytest.raises(BadInputError, match=r"'os:system' renders no reports"):
+    with pytest.raises(BadInputError, match=r"invalid renderer 'os:system'"):
         JobReports.text([None, mine], 2)

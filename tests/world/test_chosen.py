@@ -42,7 +42,7 @@ def test_groups_are_created_and_forgotten(job):
         ("pair", (2, 5), 1, 1), ("four", (5, 0, 1, 2), 0, 2)
     ]  # fmt: skip
     assert job.group("pair") is first
-    with pytest.raises(BadInputError, match="rank 5 has a group of this name"):
+    with pytest.raises(BadInputError, match="rank 5 already has a group of this name"):
         job.create("pair", [5, 6])
     job.destroy("pair")
     with pytest.raises(BadInputError, match="rank 5 has created no group 'pair'; allowed: four"):
@@ -75,7 +75,7 @@ def test_a_collective_gives_what_was_computed_if_the_rank_brings_the_same(job, r
     with pytest.raises(DeviceError, match="rank 5 brings other values of tensor 0 to AllReduce_hccl_world_group_1"):
         other.results()
     record.check_end(5)
-    with pytest.raises(UnsupportedError, match="rank 5 calls AllReduce where ranks in lockstep do not"):
+    with pytest.raises(UnsupportedError, match="rank 5 calls AllReduce, which the ranks in lockstep do not"):
         group.join(SUM, lambda: [X]).results()
     record.clear()
     record.check_end(5)
@@ -91,7 +91,7 @@ def test_a_collective_gives_what_was_computed_if_the_rank_brings_the_same(job, r
 )  # fmt: skip
 def test_another_call_than_that_of_the_others_is_another_network(job, record, call):
     record.add("hccl_world_group", SUM, {5: [X]}, Shares(arrays=(X,), equal=True))
-    with pytest.raises(DeviceError, match="its network is another one"):
+    with pytest.raises(DeviceError, match="its network differs"):
         job.group("hccl_world_group").join(call, lambda: [X]).results()
     record.clear()
     record.add("pair", SUM, {5: [X]}, Shares(arrays=(X,), equal=True))

@@ -114,7 +114,7 @@ def test_large_sums_are_shared_by_their_members():
     assert job.say(0, "reduced", m=1) == []
     assert job.say(1, "reduced", m=1) == []
     assert [message["kind"] for _, message in job.say(2, "reduced", m=1)] == ["open"] * 3
-    with pytest.raises(WireError, match="nobody has asked for"):
+    with pytest.raises(WireError, match="was not requested"):
         job.say(2, "reduced", m=1)
     small = Job(3)
     for rank in range(3):
@@ -168,7 +168,7 @@ def test_ranks_that_never_come_or_never_answer():
     job.exchange._ranks[1].pid = 0
     job.exchange.missing(2.5)
     job.exchange.missing(7.0)
-    assert job.ended[1].text == "its process has not come within 2.5 s"
+    assert job.ended[1].text == "its process has not connected within 2.5 s"
     assert set(job.ended) == {1}
     quiet = Job(3)
     quiet.exchange.silent(4)  # all compute: nobody can be blamed
@@ -177,7 +177,7 @@ def test_ranks_that_never_come_or_never_answer():
         quiet.say(rank, "wait", seen=1, streams=[])
     quiet.exchange.silent(4)
     assert {rank: ending.text for rank, ending in quiet.ended.items()} == {
-        1: "its process 101 computes, and no rank has said a word for 4 s"
+        1: "its process 101 computes, and no rank has sent a message for 4 s"
     }
     assert (1, "stop") in [(rank, message["kind"]) for rank, message in quiet.sent]
 

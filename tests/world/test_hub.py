@@ -118,7 +118,7 @@ def test_groups():
         name = "even" if number % 2 == 0 else "odd"
         rank.client.create(name, [2, 0] if name == "even" else [1, 3])
         if number == 3:
-            with pytest.raises(BadInputError, match="is none of its ranks"):
+            with pytest.raises(BadInputError, match="is not one of its ranks"):
                 rank.client.create("other", [0, 1])
         (found,) = rank.run("AllGather", np.array([number]), group=name)
         rank.client.destroy(name)
@@ -202,15 +202,15 @@ def test_refusals():
     with Hub(2).start() as hub:
         reached = {"address": hub.address, "token": hub.token}
         first = connect(rank=0, size=2, **reached)
-        with pytest.raises(BadInputError, match="rank 0 is there already, as process"):
+        with pytest.raises(BadInputError, match="rank 0 is connected already, as process"):
             connect(rank=0, size=2, **reached)
-        with pytest.raises(BadInputError, match="rank 1 says 3 ranks, the job has 2"):
+        with pytest.raises(BadInputError, match="rank 1 states 3 ranks, the job has 2"):
             connect(rank=1, size=3, **reached)
         with pytest.raises(BadInputError, match="rank 2 is outside of a job of 2 ranks; allowed: 0 to 1"):
             connect(rank=2, size=3, **reached)
         with pytest.raises(BadInputError, match="RANK_ID: rank -1 is outside"):
             connect(rank=-1, size=2, **reached)
-        with pytest.raises(BadInputError, match="the token of DUMPSIM_HUB_TOKEN is not that of the job"):
+        with pytest.raises(BadInputError, match="DUMPSIM_HUB_TOKEN does not match the token of the job"):
             connect(hub.address, token="guessed", rank=1, size=2)
         first.leave()
         with pytest.raises(BadInputError, match="rank 0 of the job has ended"):
@@ -225,7 +225,7 @@ def test_addresses():
     for wrong in ("", "unix:", "unix:name", "host", "host:port", "host:70000", ":1"):
         with pytest.raises(BadInputError, match="is not the address of a hub"):
             endpoint(wrong)
-    with pytest.raises(DeviceError, match=r"there is no hub of the job at unix:@dumpsim-nobody after 0.1 s"):
+    with pytest.raises(DeviceError, match=r"cannot reach the hub of the job at unix:@dumpsim-nobody within 0.1 s"):
         connect("unix:@dumpsim-nobody", rank=0, size=1, timeout_s=0.1)
 
 
@@ -245,7 +245,7 @@ def test_a_rank_that_computes_for_ever_is_given_up():
         busy.leave()
     assert isinstance(error, CollectiveError)
     assert error.rank == 1
-    assert "computes, and no rank has said a word for 0.3 s" in str(error)
+    assert "computes, and no rank has sent a message for 0.3 s" in str(error)
 
 
 def frame(text):
@@ -289,7 +289,7 @@ def test_a_rank_that_sends_nonsense_is_given_up():
         (error,) = in_threads(hub, lambda rank: rank.run("Barrier"), [0])
         strange._socket.close()
     assert isinstance(error, CollectiveError)
-    assert "it has sent what no rank sends: join.time is None; allowed: int" in str(error)
+    assert "it has sent an invalid message: join.time is None; allowed: int" in str(error)
 
 
 def test_nothing_is_left_behind():

@@ -14,7 +14,7 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError
 from dumpsim.world import hub as hubs
-from dumpsim.world.hub import Hub, _Connection, coming_s, endpoint
+from dumpsim.world.hub import Hub, _Connection, connect_timeout_s, endpoint
 from dumpsim.world.processes import Processes, _Member, reason
 
 
@@ -59,8 +59,8 @@ def test_what_is_no_address_of_a_hub(address):
      ("\u0661", "", 120.0), ("1234567", "", 1234567.0)],
 )  # fmt: skip
 def test_how_long_ranks_may_take_to_come(topo, connect, seconds):
-    assert coming_s({"MS_TOPO_TIMEOUT": topo, "HCCL_CONNECT_TIMEOUT": connect}) == seconds
-    assert coming_s({"MS_TOPO_TIMEOUT": "-7"}) > 1e8
+    assert connect_timeout_s({"MS_TOPO_TIMEOUT": topo, "HCCL_CONNECT_TIMEOUT": connect}) == seconds
+    assert connect_timeout_s({"MS_TOPO_TIMEOUT": "-7"}) > 1e8
 
 
 @pytest.mark.parametrize(

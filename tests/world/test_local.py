@@ -372,8 +372,8 @@ def test_groups_that_cannot_be():
         ({"op": "AllReduce", "tensors": (("uint8", (1,)),), "reduce": "sum"}, "uint8"),
         ({"op": "AllReduce", "tensors": (("int8", (1,)),), "reduce": "mean"}, "mean"),
         ({"op": "ReduceScatter", "tensors": (("int8", (3,)),), "reduce": "sum"}, "first axis"),
-        ({"op": "Send", "tensors": (("int8", (3,)),), "root": 2}, "2 is no place"),
-        ({"op": "AlltoAllV", "tensors": (("int8", (3,)),), "sends": (1, 1), "receives": (1, 1)}, "2 elements"),
+        ({"op": "Send", "tensors": (("int8", (3,)),), "root": 2}, "2 is not a member's index"),
+        ({"op": "AlltoAllV", "tensors": (("int8", (3,)),), "sends": (1, 1), "receives": (1, 1)}, "2 of 3 elements"),
     ],
 )
 def test_calls_that_no_group_carries_out(fields, words):

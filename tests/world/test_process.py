@@ -44,7 +44,7 @@ def states():
 def test_two_ranks_draw_as_they_would_alone(first, second, known, monkeypatch):
     if not known:  # a Python and a numpy whose generators lie elsewhere
         monkeypatch.setattr(twister, "_python_is_known", lambda: False)
-        monkeypatch.setattr(twister, "_numpy_place", lambda: 0)
+        monkeypatch.setattr(twister, "_numpy_pair_offset", lambda: 0)
         PythonRandom.seeded.cache_clear()
         NumpyRandom.seeded.cache_clear()
     expected = []
@@ -153,7 +153,7 @@ def test_the_generators_of_this_interpreter_lie_in_memory_as_expected(monkeypatc
     """Only then is a switch of ranks quick; elsewhere states go the slow way."""
     known = sys.implementation.name == "cpython"
     assert twister._python_is_known.__wrapped__() is known
-    assert (twister._numpy_place.__wrapped__() > 0) is known
+    assert (twister._numpy_pair_offset.__wrapped__() > 0) is known
     monkeypatch.setattr(sys, "implementation", SimpleNamespace(name="other"))
     assert twister._python_is_known.__wrapped__() is False
-    assert twister._numpy_place.__wrapped__() == 0
+    assert twister._numpy_pair_offset.__wrapped__() == 0

@@ -103,7 +103,7 @@ def test_each_rank_has_its_own_environment_directory_and_output(tmp_path, monkey
 
 def test_a_value_that_cannot_be_carried():
     with pytest.raises(
-        BadInputError, match="what rank 1 returns: a object cannot be carried to another process; allowed"
+        BadInputError, match="result of rank 1: a value of type object cannot be sent to another process; allowed"
     ):
         launch(lambda: object() if current().rank else None, 2, transport="process", settings=QUIET)
 

@@ -83,27 +83,30 @@ def changed(path, value, document=TWO_SERVERS):
 FIRST = ("server_list", 0, "device", 0)
 UNREADABLE = [
     (changed(["version"], None), "$.version: is missing"),
-    (changed(["version"], 1.0), "$.version: 1.0 is not a string"),
+    (changed(["version"], 1.0), "$.version: 1.0 is not a non-empty string"),
     (changed(["version"], "2.0"), "$.version: '2.0'; allowed: 1.0"),
     (changed(["status"], "initializing"), "$.status: 'initializing'; allowed: completed"),
-    (changed(["server_count"], "3"), "$.server_count: states 3, but 2 are there"),
-    (changed(["server_count"], 2), "$.server_count: 2 is not a string"),
-    (changed(["server_list"], {}), "$.server_list: no list of objects"),
-    (changed(["server_list"], []), "$.server_list: no list of objects"),
+    (changed(["server_count"], "3"), "$.server_count: states 3, but the table has 2"),
+    (changed(["server_count"], 2), "$.server_count: 2 is not a non-empty string"),
+    (changed(["server_list"], {}), "$.server_list: not a non-empty list of objects"),
+    (changed(["server_list"], []), "$.server_list: not a non-empty list of objects"),
     (changed(["server_list", 1, "device"], None), "$.server_list[1].device: is missing"),
-    (changed(["server_list", 1, "server_id"], ""), "$.server_list[1].server_id: '' is not a string"),
+    (changed(["server_list", 1, "server_id"], ""), "$.server_list[1].server_id: '' is not a non-empty string"),
     (changed([*FIRST, "rank_id"], "-1"), "$.server_list[0].device[0].rank_id: '-1' is not a number"),
-    (changed([*FIRST, "rank_id"], 0), "$.server_list[0].device[0].rank_id: 0 is not a string"),
+    (changed([*FIRST, "rank_id"], 0), "$.server_list[0].device[0].rank_id: 0 is not a non-empty string"),
     (changed([*FIRST, "device_id"], "x"), "$.server_list[0].device[0].device_id: 'x' is not a number"),
     (changed([*FIRST, "device_port"], "70000"), "$.server_list[0].device[0].device_port: '70000' is not a number"),
-    (changed(["group_count"], "2", OLDER), "$.group_count: states 2, but 1 are there"),
-    (changed(["group_list", 0, "device_count"], "4", OLDER), "$.group_list[0].device_count: states 4, but 3"),
+    (changed(["group_count"], "2", OLDER), "$.group_count: states 2, but the table has 1"),
+    (
+        changed(["group_list", 0, "device_count"], "4", OLDER),
+        "$.group_list[0].device_count: states 4, but the table has 3",
+    ),
     (changed(["group_list", 0, "group_name"], None, OLDER), "$.group_list[0].group_name: is missing"),
-    ([], "$: no object"),
+    ([], "$: not an object"),
 ]
 UNFIT = [
-    (changed([*FIRST, "rank_id"], "1"), "rank_id 1 is there twice, or one before it is missing"),
-    (changed([*FIRST, "rank_id"], "9"), "rank_id 1 is there twice, or one before it is missing"),
+    (changed([*FIRST, "rank_id"], "1"), "rank_id 1 is repeated, or a lower one is missing"),
+    (changed([*FIRST, "rank_id"], "9"), "rank_id 1 is repeated, or a lower one is missing"),
     (changed([*FIRST, "device_id"], "1"), "ranks 0 and 1 both have device 1 of 10.0.0.1"),
     (changed([*FIRST, "device_ip"], "10.1.0.300"), "device_ip '10.1.0.300' of rank 0 is not an IP address"),
     (changed([*FIRST, "device_ip"], "10.1.0.4"), "ranks 0 and 3 both have device_ip 10.1.0.4"),
@@ -134,7 +137,7 @@ def test_a_wrong_table_is_refused_with_the_place(document, text, code):
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"version": NaN'])
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(BadInputError, match=r"no JSON.*\[EI0004\]"):
+    with pytest.raises(BadInputError, match=r"not JSON.*\[EI0004\]"):
         parse_rank_table(text)
 
 

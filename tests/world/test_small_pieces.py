@@ -107,10 +107,10 @@ def test_a_rank_dies_as_a_killed_process_does(monkeypatch):
     one = object.__new__(Client)
     one.rank, one._die = 3, lambda: done.append("told")
     monkeypatch.setattr("os.kill", lambda pid, number: done.append(number))
-    with pytest.raises(DeviceError, match="the process of rank 3 survives SIGKILL: a fault"):
+    with pytest.raises(DeviceError, match="the process of rank 3 has survived SIGKILL: a fault"):
         one.die("a fault")
     assert done == ["told", 9]
     one._die = None
-    with pytest.raises(DeviceError, match="survives"):
+    with pytest.raises(DeviceError, match="has survived"):
         one.die("a fault")
     assert done == ["told", 9, 9]

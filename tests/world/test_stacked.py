@@ -72,10 +72,10 @@ def test_equal_tensors_of_all_members():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (Call(op="AllReduces"), "no collective has this name"),
+        (Call(op="AllReduces"), "unknown collective"),
         (Call(op="AllReduce", tensors=(("float64", (2,)),), reduce="sum"), "float64 is not a number type of AllReduce"),
         (Call(op="AllReduce", tensors=(("int8", (2,)),), reduce="mean"), "'mean' is not a reduction"),
-        (Call(op="Broadcast", tensors=(("int8", (2,)),), root=SIZE), "4 is no place in the group"),
+        (Call(op="Broadcast", tensors=(("int8", (2,)),), root=SIZE), "4 is not a member's index in the group"),
         (Call(op="ReduceScatter", tensors=(("int8", (6,)),), reduce="sum"), "4 members cannot share the first axis"),
     ],
 )
