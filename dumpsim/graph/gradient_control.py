@@ -112,7 +112,7 @@ def control_gradients(
     node : Node
         ``If`` or ``While``.
     dout : sequence
-        Gradients of its outputs, None where nobody uses one.
+        Gradients of its outputs, None if nobody uses one.
     needed : set of int
         Ids of the values whose gradients are asked for.
     builder : ControlBuilder

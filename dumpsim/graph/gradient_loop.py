@@ -110,7 +110,7 @@ class _Made:
     wanted : list of Value
         A loop stands for its variables.
     found : list
-        The gradients by `wanted`, None where there is none.
+        The gradients by `wanted`, None if there is none.
     split : Node or None
     inner : tuple of _Made
     """

@@ -157,7 +157,7 @@ class Control:
     loops : frozenset of object
         What stands for the unrolled loops around it, see `NodeText.formals`.
     origins : tuple of Origin
-        Of a branch: what its sides are to the vendor's parser; empty where they are functions of their own.
+        Of a branch: what its sides are to the vendor's parser; empty if they are functions of their own.
     """
 
     variables: tuple[str, ...] = ()

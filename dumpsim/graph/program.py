@@ -53,7 +53,7 @@ class KernelGraph:
     order : tuple of Node
         Kernels in execution order; Load, Depend, MakeTuple and their like are in the graph but not here.
     doc : IrDoc or None
-        What IR text and protobuf show; None where the pipeline makes no text.
+        What IR text and protobuf show; None if the pipeline makes no text.
     is_root : bool
         The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
     root_graph_id : int
@@ -62,14 +62,14 @@ class KernelGraph:
         A segment of the network's own function; branches and loops are functions of their own, to which weights come
         as arguments.
     repeats : tuple of Node
-        The kernels in the order in which they run from the second time on; empty where that is `order`.
+        The kernels in the order in which they run from the second time on; empty if that is `order`.
     launches : tuple of Launch
         The tasks in the order of their launch where more than one stream works; else all kernels in order.
     stages : tuple of (str, str)
         Stages of a whole graph's compilation, and the graph at each as text, where somebody asked for it.
     model_name : str
     model_id : int
-        Name and number in the process of the model that a device holds whole; "" and 0 where it does not.
+        Name and number in the process of the model that a device holds whole; "" and 0 if it does not.
     """
 
     graph: Graph

@@ -31,7 +31,7 @@ class Replacements:
         self._pairs[id(node)] = node, value
 
     def of(self, value: Value) -> Value:
-        """What stands in the place of a value, itself where nothing does."""
+        """What stands in the place of a value, itself if nothing does."""
         while (pair := self._pairs.get(id(value))) is not None:
             value = pair[1]
         return value

@@ -202,7 +202,7 @@ class Binding:
         ]
 
     def address(self, slot: Slot) -> int:
-        """The address of a tensor's bytes, alive or not; 0 where the workspace was never claimed."""
+        """The address of a tensor's bytes, alive or not; 0 if the workspace was never claimed."""
         if slot.root_offset < 0:
             return self._fixed[slot.root_index].address
         return self.base + slot.root_offset if self.base else 0

@@ -297,7 +297,7 @@ class Attendance:
             meeting.enter(waiter, time_ns)
 
     def open_ns(self) -> int | None:
-        """When the last meeting opened, None where one has not."""
+        """When the last meeting opened, None if one has not."""
         failure = self.failure
         if failure is not None:
             return failure.time_ns

@@ -54,7 +54,7 @@ def compute(
     Raises
     ------
     DeviceError
-        Where the number of results is wrong.
+        If the number of results is wrong.
     """
     ignored = definition.ignored.get(device.chip.target)
     if ignored:
@@ -85,12 +85,12 @@ def stopping_index(
     Returns
     -------
     OutOfRange or None
-        The index that stops an AI Core; None where the kernel runs.
+        The index that stops an AI Core; None if the kernel runs.
 
     Raises
     ------
     ScriptRuntimeError, ScriptValueError
-        Where the kernel of the CPU, or one of the GPU that reads, refuses it.
+        If the kernel of the CPU, or one of the GPU that reads, refuses it.
     """
     found = definition.bounds(*operands, **attrs) if definition.bounds is not None else None
     target = device.chip.target
@@ -114,7 +114,7 @@ def skip(engine: Engine, definition: OpDef, *, full_name: str, open_shape: bool,
     Raises
     ------
     UnknownValueError
-        Where something other than the values of its results depends on values.
+        If something other than the values of its results depends on values.
     """
     if open_shape:
         unknown = f"the shape of what {definition.name} gives"

@@ -69,7 +69,7 @@ class Pending:
         Raises
         ------
         DeviceError
-            Where the device stopped.
+            If the device stopped.
         """
         if self._waited and self._event is None:  # by now another thread of the script may have work there
             return self._results

@@ -54,7 +54,7 @@ class Executor:
     Raises
     ------
     OutOfMemoryError
-        Where the weights, constants and the largest workspace do not fit.
+        If the weights, constants and the largest workspace do not fit.
     UnsupportedError
         For an operator that is not emulated.
     """
@@ -127,7 +127,7 @@ class Executor:
         BadInputError
             For arguments that do not fit the network's inputs.
         DeviceError
-            Where the device stopped.
+            If the device stopped.
         """
         slots = self._checked(arguments)
         self._stacks = [[] for _ in range(self.program.stacks)]

@@ -47,7 +47,7 @@ class Inference:
         return self._inferred.get(id(value), value.abstract)
 
     def upper_bound(self, value: Value) -> Abstract:
-        """Return the type of a value with the largest extents that it can have; -1 where they are not known."""
+        """Return the type of a value with the largest extents that it can have; -1 if they are not known."""
         return self._largest.get(id(value), self.of(value))
 
     def visit(self, node: Node) -> None:

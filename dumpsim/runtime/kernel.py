@@ -82,13 +82,13 @@ class Kernels:
         return self._injector
 
     def prepared(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
-        """What runs a graph without tasks, where nobody watches it; None where its kernels run as tasks."""
+        """What runs a graph without tasks, where nobody watches it; None if its kernels run as tasks."""
         if self.observers.taps or self._injector is not None or self._skipped:
             return None
         return self._preparation.of(binding, arguments)
 
     def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
-        """What runs a graph with tasks that are the same in every run; None where they have to be looked at."""
+        """What runs a graph with tasks that are the same in every run; None if they have to be looked at."""
         if not self.observers.taps or self._injector is not None or self._skipped or not self.engine.values:
             return None
         return self._preparation.watched(binding, arguments)
@@ -263,7 +263,7 @@ class Kernels:
                 self.device.memory.discard(buffer)
 
     def _store(self, binding: Binding, call: Call, computed: Computed) -> int:
-        """Write what a kernel computed; not 0 where a number did not fit its type."""
+        """Write what a kernel computed; not 0 if a number did not fit its type."""
         mode = self.device.overflow
         head = call.node.members[0].op_type if call.node.members else call.definition.name
         cube = head in self.device.chip.cube_ops

@@ -72,7 +72,7 @@ class LoadedGraph:
     kernel_graph : KernelGraph
     device : Device
     plan_of : callable
-        ``plan_of(kernel_graph, shapes)`` gives the plan for the shapes of the arguments, None where they are fixed.
+        ``plan_of(kernel_graph, shapes)`` gives the plan for the shapes of the arguments, None if they are fixed.
     weights : Weights
     storages : sequence
         The rank's holders of weights, where the graph's Parameters have indexes.
@@ -204,7 +204,7 @@ class LoadedGraph:
         Raises
         ------
         DeviceError
-            Where the results of the launch before were not collected: they lie in the workspace.
+            If the results of the launch before were not collected: they lie in the workspace.
         """
         if self._launched is not None:
             raise DeviceError("the graph is launched again before its results are collected", where=self._owner)
@@ -241,7 +241,7 @@ class LoadedGraph:
         Raises
         ------
         DeviceError
-            Where nothing was launched, or the device stopped.
+            If nothing was launched, or the device stopped.
         """
         binding, self._launched = self._launched, None
         if binding is None:

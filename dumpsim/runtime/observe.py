@@ -118,7 +118,7 @@ class Observers:
     def task(
         self, binding: Binding, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
     ) -> Wanted | None:
-        """The taps that want the event of a task and its fields, None where none does."""
+        """The taps that want the event of a task and its fields, None if none does."""
         if not self.taps:
             return None
         fields = self.fields(binding, call, task.task_id, task.stream_id, task.end_ns)
@@ -443,7 +443,7 @@ def slot_ref(
 
 
 def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
-    """A host constant as the array that a device would be given, None where it is not a number.
+    """A host constant as the array that a device would be given, None if it is not a number.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Call:
         Operands in order, ordering tokens left out.
     outputs : tuple of Slot
     stored : tuple of bool
-        Whether the kernel's result has to be written to the output; False where the kernel wrote it in place.
+        Whether the kernel's result has to be written to the output; False if the kernel wrote it in place.
     attrs : mapping
         Keywords of the kernel.
     engine : str

@@ -43,7 +43,7 @@ class Preparation:
         self._seen: weakref.WeakKeyDictionary[Binding, _Seen] = weakref.WeakKeyDictionary()
 
     def of(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
-        """The prepared graph for a run with these arguments that nobody watches; None where it has to run tasks."""
+        """The prepared graph for a run with these arguments that nobody watches; None if it has to run tasks."""
         seen = self._look(binding)
         if seen is None or not self._binds(seen, binding):
             return None
@@ -74,7 +74,7 @@ class Preparation:
         return None if seen.runs < _RUNS else Watched(binding, self._device, self._observers, self._compute)
 
     def _look(self, binding: Binding) -> "_Seen | None":
-        """What is known of a plan, None where it has to run as it does for the first time."""
+        """What is known of a plan, None if it has to run as it does for the first time."""
         device = self._device
         if (
             device.busy

@@ -233,7 +233,7 @@ class Session:
         Raises
         ------
         BadInputError
-            Where ``--device`` and ``--chip`` do not go together.
+            If ``--device`` and ``--chip`` do not go together.
         """
         name = self.settings.chip
         if name and self.settings.device is None and chip(name).target != self.target:
@@ -410,7 +410,7 @@ class Session:
         Raises
         ------
         OutOfMemoryError
-            Where its weights and tensors do not fit.
+            If its weights and tensors do not fit.
         UnsupportedError
             For an operator that is not emulated.
         """

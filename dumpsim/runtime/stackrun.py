@@ -440,7 +440,7 @@ def _bury(call: Call, values: dict[int, Value]) -> None:
 
 
 def _parts(value: Value) -> tuple[Array, ...]:
-    """What the groups have of a tensor; nothing where it is one for all."""
+    """What the groups have of a tensor; nothing if it is one for all."""
     return value.parts if isinstance(value, Stack) else ()
 
 

@@ -139,7 +139,7 @@ class Weights:
         BadInputError
             For a weight without a value on the host.
         OutOfMemoryError
-            Where the device has no room.
+            If the device has no room.
         """
         storage = binding.storage(slot)
         if getattr(storage, "_array", None) is None:

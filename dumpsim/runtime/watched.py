@@ -92,7 +92,7 @@ class Watched:
 
     # ---------------------------------------------------------------- plans
     def begin(self) -> bool:
-        """Ask the listeners what goes with each task of the run; False where one of them needs events of its own."""
+        """Ask the listeners what goes with each task of the run; False if one of them needs events of its own."""
         taps = self._observers.taps
         if taps != self._taps:
             self._taps, self._plans, self._found = list(taps), [None] * len(taps), []

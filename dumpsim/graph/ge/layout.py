@@ -192,7 +192,7 @@ class _LayOut:
         return takes, gives
 
     def _agnostic_format(self, node: Node, definition: OpDef) -> str | None:
-        """The private format that an elementwise operator works in, None where it works in the host's."""
+        """The private format that an elementwise operator works in, None if it works in the host's."""
         members = node.members or (node,)
         if not self.agnostic or any(definition_of(member, self.find).name not in _AGNOSTIC for member in members):
             return None

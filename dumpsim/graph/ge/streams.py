@@ -34,7 +34,7 @@ def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bo
     Returns
     -------
     tuple of Launch
-        Kernels in order, each after the waits that it needs; empty where all of them work on the compute stream.
+        Kernels in order, each after the waits that it needs; empty if all of them work on the compute stream.
     """
     streams = _streams(order, find, engines)
     if not any(streams.values()):

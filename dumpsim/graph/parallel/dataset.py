@@ -35,7 +35,7 @@ def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Nod
     Returns
     -------
     Node or None
-        The data set; None where the network has no tensors as arguments.
+        The data set; None if the network has no tensors as arguments.
     """
     found = next((node for node in forward if node.op_type == _DATASET), None)
     if found is not None:

@@ -45,7 +45,7 @@ class Differentiated:
 
 
 def apart(graph: Graph, name: str) -> Differentiated | None:
-    """The function graphs of a graph with monads, whose nodes are changed; None where no gradient is taken, or several.
+    """The function graphs of a graph with monads, whose nodes are changed; None if no gradient is taken, or several.
 
     Parameters
     ----------

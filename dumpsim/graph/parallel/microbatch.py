@@ -20,7 +20,7 @@ _PREFIX = "accu_grads."
 
 
 def parts_of(nodes: Iterable[Node]) -> dict[int, int]:
-    """The number of the part that each node belongs to, by the id of the node; empty where the batch is whole."""
+    """The number of the part that each node belongs to, by the id of the node; empty if the batch is whole."""
     found: dict[int, int] = {}
     for node in nodes:
         count = _count(node)

@@ -18,7 +18,7 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 def propagated(
     op_type: str, shapes: Sequence[tuple[int, ...]], sources: Sequence[TensorLayout | None], *, transposed: bool = False
 ) -> Strategy | None:
-    """The strategy that takes the first operand with a layout as it is; None where no operand has one.
+    """The strategy that takes the first operand with a layout as it is; None if no operand has one.
 
     Other operands are cut alike along axes of equal extent, counted from the last one. In products of matrices, the
     second operand is cut as the first along the axis that is summed.

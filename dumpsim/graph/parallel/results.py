@@ -24,7 +24,7 @@ def output_edges(graph: Graph) -> list[Edge | None]:
 
 
 def output_cuts(settings: Settings, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """How a result of an evaluation is cut; None where it stays as its operator makes it. [observed 2.10]"""
+    """How a result of an evaluation is cut; None if it stays as its operator makes it. [observed 2.10]"""
     if settings.dataset_strategy == "full_batch":
         return (1,) * len(shape)
     if isinstance(settings.dataset_strategy, tuple) or shape[0] % settings.device_num:

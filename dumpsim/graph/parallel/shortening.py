@@ -67,7 +67,7 @@ def _sorted(steps: Sequence[Transfer]) -> list[Transfer]:
 
 
 def _joins_at_front(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
-    """Join along axis 0 where the axes before are 1: it is one operator."""
+    """Join along axis 0 if the axes before are 1: it is one operator."""
     found: list[Transfer] = []
     before = shape
     working: Shape | None = None  # the shape after the latest step that is not a reshape

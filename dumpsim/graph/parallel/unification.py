@@ -19,7 +19,7 @@ class _BrokenChainError(Exception):
 
 
 def unified(source: TensorLayout, target: TensorLayout) -> Pair | None:
-    """The layouts with common device matrix and shape; None where they cannot be brought together.
+    """The layouts with common device matrix and shape; None if they cannot be brought together.
 
     Examples
     --------

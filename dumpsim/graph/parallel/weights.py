@@ -59,7 +59,7 @@ class Weights:
         Raises
         ------
         StrategyError
-            Where another user wants another one.
+            If another user wants another one.
         """
         before = self.layouts.setdefault(weight.name, layout)
         if before != layout:
