@@ -36,6 +36,7 @@ __all__ = [
     "or_zeros",
     "outer_of",
     "plain",
+    "reached_variables",
     "replace_inner",
     "seeded",
 ]
@@ -258,13 +259,7 @@ def active_variables(
     `ends` are the variables at the ends of a round.
     """
     parameters = node.blocks[1].parameters
-    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
-    while True:
-        ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
-        more = {i for outputs in ends for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
-        if not more:
-            break
-        reached |= more
+    reached = reached_variables(node, needed, nodes, ends, outer)
     live = {i for i, gradient in enumerate(dout) if gradient is not None}
     while True:
         more = {
@@ -276,6 +271,20 @@ def active_variables(
             break
         live |= more
     return sorted(reached & live)
+
+
+def reached_variables(
+    node: Node, needed: set[int], nodes: Sequence[Node], ends: Sequence[Sequence[Value]], outer: list[int]
+) -> set[int]:
+    """The variables of a loop that what is asked for reaches; see `active_variables`."""
+    parameters = node.blocks[1].parameters
+    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
+    while True:
+        ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
+        more = {i for outputs in ends for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
+        if not more:
+            return reached
+        reached |= more
 
 
 def _reached(nodes: Sequence[Node], start: Iterable[int]) -> set[int]:

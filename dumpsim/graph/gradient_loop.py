@@ -7,7 +7,7 @@ gradient. [source dfunctor.cc; observed 2.10]
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
@@ -16,7 +16,6 @@ from dumpsim.graph.gradient_builder import ControlBuilder, Parts
 from dumpsim.graph.gradient_control import (
     Gradients,
     Reverse,
-    active_variables,
     argument_of,
     below,
     bundle_of,
@@ -28,6 +27,7 @@ from dumpsim.graph.gradient_control import (
     or_zeros,
     outer_of,
     plain,
+    reached_variables,
 )
 from dumpsim.graph.graph import Graph, Node, Parameter, Step, Value, control_of, reachable, uses
 
@@ -80,8 +80,8 @@ def loop_gradients(
         raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
     rounds = _Rounds(builder, reverse)
     after = _Made(graph=graph, wanted=[node, *later], found=found)
-    loop = rounds.loop(node, after, needed)
-    steps = rounds.finish((loop.body, after), loop.outer)
+    loop = rounds.loop(node, after, needed, is_inlined=not any(one.blocks for one in rest))
+    steps = rounds.finish((loop.body, after, loop.head), loop.outer)
     targets = [*(node.operands[at] for at in loop.active), *(v for v in loop.outer if id(v) not in rounds.dead)]
     backward = Node(
         op_type="Unwind",
@@ -135,11 +135,14 @@ class _Tail:
         Its variables that carry a gradient.
     outer : list of Value
         What the loop, and what follows it, use of the code around.
+    unread : frozenset of int
+        Where the loop is left by ``break``: of what the gradient is by, what nothing after the loop reads.
     """
 
     node: Node
     active: list[int]
     outer: list[Value]
+    unread: frozenset[int] = frozenset()
 
     @property
     def formals(self) -> list[Value]:
@@ -150,10 +153,15 @@ class _Tail:
         """What stands for it in a call with `values` for the variables."""
         return [*(values[at] for at in self.active), *self.outer]
 
+    def read(self, values: Sequence[Value]) -> list[Value]:
+        """The arguments that have a gradient."""
+        return [value for at, value in enumerate(self.arguments(values)) if at not in self.unread]
+
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class _Loop(_Tail):
     body: _Made
+    head: _Made
 
 
 class _Rounds:
@@ -170,63 +178,83 @@ class _Rounds:
         self._reverse = reverse
         self.dead: set[int] = set()
 
-    def loop(self, node: Node, after: _Made, needed: set[int]) -> _Loop:
-        """The step of a loop's round, where that of what follows is known."""
+    def loop(self, node: Node, after: _Made, needed: set[int], *, is_inlined: bool) -> _Loop:
+        """The step of a loop's round, where that of what follows is known, which ``break`` may inline."""
         whole, *later = after.wanted
         assert whole is node
         of_variables = after.found[0].items if isinstance(after.found[0], Parts) else [None] * len(node.operands)
         outer = _once([*outer_of(node, needed), *later])
-        body = node.blocks[1]
+        head, body = node.blocks
         ends = [bundle.operands[: len(node.operands)] for _, bundle in ends_of(body)]
         nodes = list(everything(body.trail))
-        active = active_variables(node, of_variables, needed, nodes, ends, [id(value) for value in outer])
+        # also variables that nothing after the loop reads: their gradients come back with the others
+        active = sorted(reached_variables(node, needed, nodes, ends, [id(value) for value in outer]))
         tail = _Tail(node=node, active=active, outer=outer)
         by_later = {id(value): gradient for value, gradient in zip(later, after.found[1:], strict=True)}
         after.wanted = tail.formals
         after.found = [*(of_variables[at] for at in active), *(by_later.get(id(value)) for value in outer)]
+        blank = [at for at, gradient in enumerate(after.found) if gradient is None]
+        leaving = replace(tail, unread=frozenset(at for at in blank if is_inlined or at < len(active)))
         assert body.output is not None
         return _Loop(
-            node=node, active=active, outer=outer, body=self._step(body.trail, body.output, tail, tail.formals)
+            node=node,
+            active=active,
+            outer=outer,
+            body=self._step(body.trail, body.output, tail, tail.formals, leaving),
+            head=self._head(head, tail),
         )
 
-    def _step(self, trail: Sequence[Node], output: Value, tail: _Tail, wanted: list[Value]) -> _Made:
+    def _head(self, head: Graph, tail: _Tail) -> _Made:
+        """The step of a header, which goes on with the gradient of its condition: zero."""
+        values = [*(head.parameters[at] for at in tail.active), *tail.outer]
+        assert isinstance(head.output, Node)
+        condition = head.output.operands[0] if head.output.op_type == "MakeTuple" else head.output
+        made = self._made(head.trail, values, tail.formals, values, condition=condition)
+        made.wanted = tail.formals
+        return made
+
+    def _step(self, trail: Sequence[Node], output: Value, tail: _Tail, wanted: list[Value], leaving: _Tail) -> _Made:
         """The step of nodes, of which the last one may jump, that call the header with what `output` bundles."""
         assert isinstance(output, Node)
         alive = reachable([output])
         nodes = [node for node in trail if id(node) in alive]
         at = next((at for at, node in enumerate(nodes) if _splits(nodes, at, output)), len(nodes))
         if at == len(nodes):
-            return self._made(nodes, tail.arguments(output.operands), tail.formals, wanted)
+            return self._made(nodes, tail.arguments(output.operands), tail.formals, wanted, unread=tail.unread)
         split, rest = nodes[at], nodes[at + 1 :]
         if split.op_type == "While":
             later = _free(rest, output, tail)
-            after = self._step(rest, output, tail, [split, *later])
-            loop = self.loop(split, after, {id(value) for value in uses(split) if is_float(value)})
+            after = self._step(rest, output, tail, [split, *later], leaving)
+            needed = {id(value) for value in uses(split) if is_float(value)}
+            loop = self.loop(split, after, needed, is_inlined=False)
             made = self._made(nodes[:at], loop.arguments(split.operands), loop.formals, wanted)
-            made.inner = loop.body, after
+            made.inner = loop.body, after, loop.head
         elif control_of(split).jumps:
             sides = list(zip(split.blocks, control_of(split).jumps, control_of(split).starts, strict=True))
-            free = _once([value for block, *_ in sides for value in _free(block.trail, block.output, tail)])
+            ends = [leaving if how == "break" else tail for _, how, _ in sides]
+            free = _once(
+                [v for (block, *_), end in zip(sides, ends, strict=True) for v in _free(block.trail, block.output, end)]
+            )
             made = self._made(nodes[:at], free, free, wanted, condition=split.operands[0])
-            made.inner = tuple(self._side(block, how, start, tail, free) for block, how, start in sides)
+            made.inner = tuple(self._side(block, how, start, tail, free, leaving) for block, how, start in sides)
         else:
             parts = [node for node in rest if node.op_type == "TupleGetItem" and node.operands[0] is split]
             rest = [node for node in rest if all(node is not part for part in parts)]
             free = _free(rest, output, tail)
             made = self._made([*nodes[: at + 1], *parts], free, free, wanted)
-            made.inner = (self._step(rest, output, tail, free),)
+            made.inner = (self._step(rest, output, tail, free, leaving),)
         made.split = split
         return made
 
-    def _side(self, block: Graph, how: str, start: int, tail: _Tail, wanted: list[Value]) -> _Made:
+    def _side(self, block: Graph, how: str, start: int, tail: _Tail, wanted: list[Value], leaving: _Tail) -> _Made:
         """The step of a side of a branch at the end of a round; what follows the branch is a function of its own."""
         assert block.output is not None
         if how:
-            return self._step(block.trail, block.output, tail, wanted)
+            return self._step(block.trail, block.output, leaving if how == "break" else tail, wanted, leaving)
         own, later = block.trail[:start], block.trail[start:]
         free = _free(later, block.output, tail)
         made = self._made(own, free, free, wanted)
-        made.inner = (self._step(later, block.output, tail, free),)
+        made.inner = (self._step(later, block.output, tail, free, leaving),)
         return made
 
     def _made(
@@ -237,12 +265,14 @@ class _Rounds:
         wanted: list[Value],
         *,
         condition: Value | None = None,
+        unread: frozenset[int] = frozenset(),
     ) -> _Made:
         bundle = bundle_of([*values] if condition is None else [*values, condition])
         inside = {id(node) for node in nodes} | {id(bundle)}
-        with self._builder.block("unwind") as graph, self._builder.formal(wanted):
+        parts = [one for one in nodes if one.op_type == "TupleGetItem" and any(one.operands[0] is v for v in wanted)]
+        with self._builder.block("unwind") as graph, self._builder.formal([*wanted, *parts]):
             arguments = [argument_of(graph, value.abstract) for value in given]
-            seeds: list[Any] = list(arguments)
+            seeds: list[Any] = [None if at in unread else argument for at, argument in enumerate(arguments)]
             if condition is not None:  # its gradient is zero, see `control_gradients`
                 own = id(condition) in inside
                 seeds.append(self._builder.late_zeros(condition.abstract) if own else None)
@@ -312,7 +342,7 @@ def _free(trail: Sequence[Node], output: Value | None, tail: _Tail) -> list[Valu
     nodes = [node for node in trail if id(node) in alive]
     inside = {id(node) for node in nodes}
     used = [value for node in nodes for value in (uses(node) if node.blocks else node.operands)]
-    used += tail.arguments(output.operands)
+    used += tail.read(output.operands)
     return _once(
         value
         for value in used

@@ -106,8 +106,8 @@ class Step:
     split : Node or None
         The branch or loop that makes functions of what follows.
     inner : tuple of Step
-        Of a branch at the end of a round: its sides. Of any other branch: what follows it. Of a loop: its round, and
-        what follows.
+        Of a branch at the end of a round: its sides. Of any other branch: what follows it. Of a loop: its round, what
+        follows, and its header.
     """
 
     graph: "Graph"
@@ -140,7 +140,7 @@ class Control:
     saved : list of int
         Of such a gradient: the outputs of the loop's body that it needs of every round.
     steps : tuple of Step
-        Of such a gradient that functions hand out: of the loop's round, and of what follows the loop.
+        Of such a gradient that functions hand out: of the loop's round, of what follows the loop, and of its header.
     jumps : tuple of str
         Of a branch at the end of a loop's body: how its sides end, ``break``, ``continue`` or "" (with what follows the
         branch); a side that breaks gives the variables of the loop as they are then. Of such a loop: not empty.
@@ -154,6 +154,8 @@ class Control:
         Of a branch: both of its sides give what a function gives that they call.
     kept : set of int
         Outputs that stay although nobody takes them.
+    dropped : list of Value
+        Of the bundle that a round gives: what it gave for nobody.
     loops : frozenset of object
         What stands for the unrolled loops around it, see `NodeText.formals`.
     origins : tuple of Origin
@@ -175,6 +177,7 @@ class Control:
     goes_on: bool = False
     tails: bool = False
     kept: set[int] = field(default_factory=set)
+    dropped: "list[Value]" = field(default_factory=list)
     loops: frozenset[object] = frozenset()
     origins: tuple[Origin, ...] = ()
 

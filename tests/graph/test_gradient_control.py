@@ -136,10 +136,10 @@ def test_the_gradient_of_a_round_uses_values_of_the_round(net):
     assert unwind.operands[0] is loop
     assert loop.control.variables == ("x",)
     (x_before,) = loop.blocks[1].parameters
-    rounds, after = unwind.control.steps
+    rounds, after, head = unwind.control.steps
     products = [node for node in rounds.graph.trail if node.op_type == "Mul"]
     assert [product.operands[0] for product in products] == [w, x_before]
-    assert rounds.targets == after.targets == [x_before, w]
+    assert rounds.targets == after.targets == head.targets == [x_before, w]
 
 
 def counted(net, x, w, rounds=3):
@@ -156,14 +156,15 @@ def counted(net, x, w, rounds=3):
     return net.loop(start, lambda inside: net.op("Less", inside["n"], np.int32(rounds)), body)
 
 
-def test_only_variables_that_reach_the_result_carry_gradients(net, run):
+def test_also_variables_that_do_not_reach_the_result_carry_gradients(net, run):
+    """The gradients of all formal parameters of a function come back."""
     x, w = net.input("x", (2,)), net.input("w", (2,))
     y = counted(net, x, w)["x"]
     found = gradients(net, y, [x, w])
     (unwind,) = y.operands[0].control.unwinds
     assert unwind.operands[-2:] == [x, w]
-    assert len(unwind.abstract.items) == 2
-    assert [parameter.abstract.shape for parameter in unwind.blocks[0].parameters[:2]] == [(2,), (2,)]
+    assert unwind.operands[-3].op_type == "Exp"
+    assert [parameter.abstract.shape for parameter in unwind.blocks[0].parameters] == [(2,), (2,), (2,)]
     start, factor = np.array([1, -2], np.float32), np.array([2, 3], np.float32)
     ((value, of_x, of_w),) = run(net, [y, *found], [start, factor])
     np.testing.assert_allclose(value, start * factor**3)
@@ -177,7 +178,9 @@ def test_rounds_hand_on_also_what_is_not_asked_for(net):
     (of_x,) = gradients(net, y, [x])
     (unwind,) = y.operands[0].control.unwinds
     assert unwind.operands[-2:] == [x, w]
-    assert of_x.operands[0] is unwind
+    of_idle, handed_on = of_x.operands[0].operands
+    assert of_idle.op_type == "Mul"
+    assert handed_on.operands[0] is unwind
 
 
 def test_what_follows_a_loop_is_a_block_of_its_gradient(net, run):
@@ -186,7 +189,7 @@ def test_what_follows_a_loop_is_a_block_of_its_gradient(net, run):
     y = net.op("Mul", net.op("Tanh", grown(net, x, w)), z)
     found = gradients(net, y, [x, w])
     (unwind,) = next(node for node in net.graph.trail if node.op_type == "While").control.unwinds
-    turn, after = unwind.blocks
+    turn, after, _ = unwind.blocks
     assert "TanhGrad" in [node.op_type for node in after.trail]
     assert {node.op_type for node in turn.trail} == {"Mul", "MakeTuple", "AddN"}
     assert sorted(getattr(value, "op_type", "") for value in unwind.operands[-3:]) == ["", "", "Exp"]

@@ -57,7 +57,8 @@ def is_trivial(nodes: Sequence[Node], output: Value) -> bool:
     if first is not None:
         return first.op_type == "While"
     assert isinstance(output, Node)
-    given = [value for value in output.operands if isinstance(value, Node)]
+    dropped = output.control.dropped if output.control is not None else []  # only once all was inlined
+    given = [value for value in [*output.operands, *dropped] if isinstance(value, Node)]
     return not any(
         isinstance(value, Parameter) and value.is_weight for node in topological(given) for value in node.operands
     )

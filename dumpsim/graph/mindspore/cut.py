@@ -355,6 +355,7 @@ class _Cutter:
             elif segment.cut.op_type == "Call":
                 head += self._call(segment.cut)
         condition = self._slot_of(switch.operands[0], head)
+        head += self._handed_out(header)
         turn = [*self._bound(body, given), *self.function(body, targets)]
         self._open.pop()
         keep: list[Step] = []

@@ -580,7 +580,7 @@ class _Maker:
     ) -> Node:
         """The functions of a loop; what follows it is one of them.
 
-        Where they hand out gradients, `steps` are those of the loop's round and of what follows.
+        Where they hand out gradients, `steps` are those of the loop's round, of what follows and of the header.
         """
         head, turn = node.blocks
         assert head.output is not None
@@ -610,7 +610,7 @@ class _Maker:
             start = self._value(node.operands[at], function)
             self._new[id(head.parameters[at])] = self._new[id(turn.parameters[at])] = start
         if steps:
-            self._hand_out(header, steps[0].targets)
+            self._hand_out(header, steps[0].targets, steps[2:])
             header.scope = node.scope
         else:
             self._loops += 1
@@ -623,7 +623,7 @@ class _Maker:
         leave = None
         if any(how == "break" for how, _ in ends):
             bundles = [bundle for how, bundle in ends if how == "break"]
-            leave = self._leaving(node, bundles, rest, output, end, label, steps[1:])
+            leave = self._leaving(node, bundles, rest, output, end, label, steps[1:2])
         back = _End(header=header, order=order, leave=leave, hands_out=bool(steps))
         again = self.function(
             "body", LABELS["body"] + label, turn.trail, turn.output, end=back, steps=steps[:1], of=node
@@ -638,7 +638,7 @@ class _Maker:
             after.output = self._call(as_constant(leave.end), values, leave.end.result.abstract, after)
         else:
             after = self.function(
-                "after", LABELS["after"] + label, rest, output, end=end, closure=closure, steps=steps[1:], of=node
+                "after", LABELS["after"] + label, rest, output, end=end, closure=closure, steps=steps[1:2], of=node
             )
         after.scope = node.scope if steps else after.scope
         sides: list[Value] = [as_constant(again), as_constant(after)]

@@ -5,7 +5,7 @@ gives a tuple, whose second element is called where the gradient of the branch i
 parameters come back as a tuple. [source dfunctor.cc; observed 2.10]
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from dumpsim.core.abstract import Abstract, FunctionType, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
@@ -100,19 +100,14 @@ def _order_results(form: FuncForm) -> None:
         owners |= {id(node): function for node in (*function.trail, function.result)}
         if function is not form.root:
             owners |= {id(parameter): function for parameter in function.parameters}
-    taken = lifted_order(form.root, owners, {})
+    taken = lifted_order(form.root, owners, {}, _by_program)
     for function in form.functions:
         for node in function.trail:
             if node.op_type == "Call" and any(called.is_differentiated for called in form.called_by(node)):
                 sides = list(form.called_by(node))
-                values = [value for side in sides for value in _by_program(side, taken.get(id(side), ()))]
-                for inner in form.functions:
-                    values = _loads_in_order(inner, values)
+                values = _once(value for side in sides for value in taken.get(id(side), ()))
                 for side in sides:
                     side.order = [*values, *side.parameters]
-    for function in form.functions:
-        if function.kind == "header" and function.is_differentiated:
-            _order_loop(form, function, taken)
     reordered: set[int] = set()
     for function in form.functions:
         for node in function.trail:
@@ -121,13 +116,6 @@ def _order_results(form: FuncForm) -> None:
                 forward = backward.functions[0].forward
                 assert forward is not None
                 _reorder(form, node, backward, forward.order, reordered)
-
-
-def _chosen_by(form: FuncForm, header: FuncGraph) -> list[FuncGraph]:
-    output = header.output
-    while isinstance(output, Node) and output.op_type == "Depend":
-        output = output.operands[0]
-    return list(form.called_by(output)) if isinstance(output, Node) and output.op_type == "Call" else []
 
 
 def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
@@ -171,37 +159,6 @@ def _inlined_calls(value: Value) -> int:
     if isinstance(source, Node):
         return _inlined_calls(source)
     return value.text.calls if value.text is not None else 0
-
-
-def _loads_in_order(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
-    """Values in their order, the weights that a function loads among them in the order of its program."""
-    loads = [node.operands[0] for node in function.trail if node.op_type == "Load"]
-    known = {id(value) for value in values}
-    distinct = {id(weight): weight for weight in loads if id(weight) in known}
-    first = _once(values)
-    given = iter(distinct.values())
-    return [next(given) if id(value) in distinct else value for value in first]
-
-
-def _order_loop(form: FuncForm, header: FuncGraph, taken: Mapping[int, Sequence[Value]]) -> None:
-    """Order what the functions of a loop take: each one's own before what others brought.
-
-    [fitted 2.10: h_gradwhile and two more networks]
-    """
-    sides = _chosen_by(form, header)
-    own = [[v for v in _by_program(f, taken.get(id(f), ())) if _uses(f, v)] for f in (header, *sides)]
-    first, *others = own
-    body, *rest = others
-    every = [*taken.get(id(header), ()), *(v for side in sides for v in taken.get(id(side), ()))]
-    inside = _once([*body, *first, *(v for values in rest for v in values), *every])
-    for side in sides:
-        side.order = inside
-    lifted = [v for v in _once([*first, *inside]) if any(v is one for one in taken.get(id(header), ()))]
-    header.order = [*lifted, *header.parameters]
-
-
-def _uses(function: FuncGraph, value: Value) -> bool:
-    return any(operand is value for node in function.trail for operand in node.operands)
 
 
 def _once(values: Iterable[Value]) -> list[Value]:

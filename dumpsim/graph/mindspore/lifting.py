@@ -4,7 +4,7 @@
 come after those that functions inside of it brought]
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dumpsim.graph.graph import Constant, Node, Value
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, function_of
@@ -13,7 +13,10 @@ __all__ = ["lifted_order"]
 
 
 def lifted_order(
-    root: FuncGraph, owners: Mapping[int, FuncGraph], further: Mapping[int, list[FuncGraph]]
+    root: FuncGraph,
+    owners: Mapping[int, FuncGraph],
+    further: Mapping[int, list[FuncGraph]],
+    used_by: Callable[[FuncGraph, list[Value]], list[Value]] | None = None,
 ) -> dict[int, list[Value]]:
     """The values of others that each function takes, in the order of its parameters, by the function's id.
 
@@ -24,9 +27,15 @@ def lifted_order(
         The function of each node and formal parameter by id; arguments and weights of the network have none.
     further : mapping of int to list of FuncGraph
         Functions that a node uses besides its operands, by the node's id.
+    used_by : callable, optional
+        ``used_by(function, values)`` puts what a function uses itself into the order in which it came to use it.
     """
     uses = _Uses(owners, further)
     uses.add(root)
+    if used_by is not None:
+        for function in uses.all:
+            values = used_by(function, list(uses.direct[id(function)].values()))
+            uses.direct[id(function)] = {id(value): value for value in values}
     lift = _Lift(root, owners, uses)
     lift.run()
     return lift.taken
@@ -43,12 +52,15 @@ class _Uses:
         By function: the functions that its own nodes use, by id.
     users : dict of int to list of FuncGraph
         By function: the functions of the nodes that use it.
+    all : list of FuncGraph
+        The functions, as the manager meets them.
     """
 
     def __init__(self, owners: Mapping[int, FuncGraph], further: Mapping[int, list[FuncGraph]]) -> None:
         self.direct: dict[int, dict[int, Value]] = {}
         self.functions: dict[int, dict[int, FuncGraph]] = {}
         self.users: dict[int, list[FuncGraph]] = {}
+        self.all: list[FuncGraph] = []
         self._owners = owners
         self._further = further
         self._met: set[int] = set()
@@ -58,6 +70,7 @@ class _Uses:
         if id(function) in self.direct:
             return
         self.direct[id(function)], self.functions[id(function)] = {}, {}
+        self.all.append(function)
         self.users.setdefault(id(function), [])
         pending: list[Node] = [function.result]
         while pending:
@@ -85,14 +98,19 @@ class _Uses:
 
 
 class _Lift:
-    """Hands the values of others from each function to its users, the innermost functions first."""
+    """Hands the values of others from each function to its users, the innermost functions first.
+
+    A function hands on what it uses itself, and what the functions use whose parent it is, each value up to the
+    function whose value it is; what else it comes to take, it hands on at once. [source manager.cc FVTotalComputer,
+    func_graph_cloner.cc Lift, AddParameters, AddInputs, OrderParameters]
+    """
 
     def __init__(self, root: FuncGraph, owners: Mapping[int, FuncGraph], uses: _Uses) -> None:
         self._root = root
         self._owners = owners
         self._uses = uses
-        self.taken = {function: list(values.values()) for function, values in uses.direct.items()}
-        self.taken[id(root)] = []
+        self._total = self._totals()
+        self.taken = {function: list(values) for function, values in self._total.items()}
         self._arguments: dict[tuple[int, int], list[Value]] = {}  # by user and function
 
     def run(self) -> None:
@@ -104,9 +122,22 @@ class _Lift:
             order |= {id(inner): inner for inner in fresh}
             pending += fresh
         for function in reversed(pending):
-            own = list(self._uses.direct[id(function)].values())
+            own = self._total[id(function)]
             for user in self._uses.users[id(function)] if own else ():
                 self._hand(user, function, own)
+
+    def _totals(self) -> dict[int, list[Value]]:
+        """What each function uses itself, and as the parent of others."""
+        parents = _Parents(self._root, self._owners, self._uses)
+        totals: dict[int, dict[int, Value]] = {function: {} for function in self._uses.direct}
+        for function, values in self._uses.direct.items():
+            for value in values.values():
+                owner = id(self._owners.get(id(value), self._root))
+                current: int | None = function
+                while current is not None and current != owner:
+                    totals[current].setdefault(id(value), value)
+                    current = parents.of(current)
+        return {function: list(values.values()) for function, values in totals.items()}
 
     def _hand(self, user: FuncGraph, function: FuncGraph, values: Iterable[Value]) -> None:
         fresh = []
@@ -124,6 +155,33 @@ class _Lift:
 
     def _is_foreign(self, user: FuncGraph, value: Value) -> bool:
         return user is not self._root and self._owners.get(id(value)) is not user
+
+
+class _Parents:
+    """The function around each function: the innermost one whose values it or a function that it uses takes.
+
+    [source manager.cc FuncGraphParentsTotalComputer, ParentComputer]
+    """
+
+    def __init__(self, root: FuncGraph, owners: Mapping[int, FuncGraph], uses: _Uses) -> None:
+        self._around = {function: self._owned(root, owners, values) for function, values in uses.direct.items()}
+        while True:
+            before = sum(map(len, self._around.values()))
+            for function, used in uses.functions.items():
+                for inner in used:
+                    self._around[function] |= self._around[inner] - {function}
+            if sum(map(len, self._around.values())) == before:
+                break
+
+    @staticmethod
+    def _owned(root: FuncGraph, owners: Mapping[int, FuncGraph], values: Mapping[int, Value]) -> set[int]:
+        return {id(owners.get(value, root)) for value in values}
+
+    def of(self, function: int) -> int | None:
+        """The parent of a function, both by id."""
+        around = self._around[function]
+        nearest = [one for one in around if all(one not in self._around[other] for other in around - {one})]
+        return nearest[0] if nearest else None
 
 
 def _holds(values: Iterable[Value], value: Value) -> bool:

@@ -281,6 +281,7 @@ class _Dropper:
         for block in node.blocks[1:] if node.op_type == "While" else node.blocks:
             bundle = block.output
             assert isinstance(bundle, Node)
+            control_of(bundle).dropped += [value for at, value in enumerate(bundle.operands) if at not in places]
             bundle.operands = [bundle.operands[at] for at in places]
             bundle.abstract = node.abstract
 
