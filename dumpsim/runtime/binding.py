@@ -1,4 +1,4 @@
-"""A plan in a rank: which memory its tensors have there, and what a run has made of them."""
+"""A plan in a rank: the memory of its tensors, and their state during a run."""
 
 import mmap
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from dumpsim.runtime.unknown import HostArray, Unknown
 
 __all__ = ["Binding"]
 
-_SHARED = mmap.PAGESIZE  # bytes from which it saves memory to share a tensor
+_SHARED = mmap.PAGESIZE  # bytes from which sharing a tensor saves memory
 
 
 class Binding:
     """The tensors of one plan in one rank.
 
-    What a tensor of the workspace needs (its buffer, converted copies) is made when its life begins and dropped when it
-    ends, so that a plan at rest costs a rank nothing for each tensor.
+    The objects of a tensor in the workspace (its buffer, converted copies) are created when its life begins and dropped
+    when it ends, so an idle plan costs a rank no memory per tensor.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Binding:
     memory : Memory
         Of the rank's device.
     storages : sequence
-        The rank's holders of weights, where the plan's slots have indexes.
+        The rank's `Storage` objects, into which the slots of weights have indexes.
     keep_views : bool
-        Keep buffers and views of memory from run to run, which saves time and costs some 400 bytes for each tensor.
+        Cache buffers and views of memory between runs, which saves time and costs some 400 bytes for each tensor.
 
     Attributes
     ----------
@@ -44,17 +44,17 @@ class Binding:
         Address of the workspace in the last run; 0 before the first one.
     workspace : Buffer or None
     fixes : int
-        How often a weight or a constant got its memory.
+        How often memory was assigned to a weight or a constant.
     """
 
     __slots__ = (
         "__weakref__",
         "_alive",
+        "_buffers",
         "_bytes",
         "_converted",
         "_fixed",
         "_keep_views",
-        "_kept",
         "_largest",
         "_place",
         "_rule",
@@ -78,28 +78,28 @@ class Binding:
         self.workspace: Buffer | None = None
         self._bytes: Bytes | None = None  # of the workspace
         self._rule = BLOCK_RULES[plan.rule]
-        self._kept: dict[int, Buffer] = {}  # buffers of the last run
+        self._buffers: dict[int, Buffer] = {}  # buffers of the last run
         self._place = 0, 0  # address of the workspace on the device, and in the process
         self._fixed: dict[int, Buffer] = {}  # of weights and constants
         self._alive: dict[int, Buffer] = {}  # of the tensors in the workspace
         self._views: dict[int, Array] = {}
         self._converted: dict[int, tuple[int, Array]] = {}  # by the version of the bytes
         self._settled: dict[int, tuple[int, ...]] = {}  # shapes that kernels decided
-        self._largest: dict[int, tuple[int, ...]] = {}  # shapes with room for all that they could have decided
+        self._largest: dict[int, tuple[int, ...]] = {}  # upper bounds of these shapes
 
     @property
     def place(self) -> tuple[int, int]:
-        """The address of the workspace on the device and in the process; views hold as long as it stays."""
+        """The address of the workspace on the device and in the process; views are valid while it does not change."""
         return self._place
 
     @property
     def keeps_views(self) -> bool:
-        """Whether buffers and views of memory stay from run to run."""
+        """Whether buffers and views of memory are cached between runs."""
         return self._keep_views
 
     # ------------------------------------------------------------- workspace
     def claim(self, workspace: Buffer | None) -> None:
-        """Put the planned tensors into a workspace."""
+        """Place the planned tensors in a workspace."""
         self.workspace = workspace
         if workspace is not None:
             self.base = workspace.address
@@ -110,11 +110,11 @@ class Binding:
                 pointer = self._bytes.__array_interface__["data"][0]
             if (workspace.address, pointer) != self._place:
                 self._place = workspace.address, pointer
-                self._kept.clear()
+                self._buffers.clear()
                 self._views.clear()
 
     def unclaim(self) -> Buffer | None:
-        """Drop everything that belongs to a run; returns the workspace."""
+        """Drop the state of a run, and return the workspace."""
         workspace, self.workspace = self.workspace, None
         self._alive = {}
         if not self._keep_views:
@@ -124,10 +124,10 @@ class Binding:
         return workspace
 
     def begin(self, slot: Slot, *, untouched: bool = False) -> None:
-        """Begin the life of a planned tensor; `untouched`: no kernel will write it, a fresh block shows its pattern."""
+        """Begin the life of a planned tensor; if no kernel writes it (`untouched`), a fresh block is filled."""
         workspace = self.workspace
         assert workspace is not None, slot.name
-        buffer = self._kept.get(slot.index)
+        buffer = self._buffers.get(slot.index)
         if buffer is None:
             buffer = Buffer(
                 memory=self.memory,
@@ -139,7 +139,7 @@ class Binding:
                 born=slot.born,
             )
             if self._keep_views:
-                self._kept[slot.index] = buffer
+                self._buffers[slot.index] = buffer
         self._alive[slot.index] = buffer
         if workspace.fresh:
             self.memory.fill(buffer.end, buffer.alloc_size - slot.nbytes)
@@ -148,7 +148,7 @@ class Binding:
                 buffer.touch()
 
     def end(self, slot: Slot) -> Buffer:
-        """End the life of a planned tensor; its bytes stay until the memory is used again."""
+        """End the life of a planned tensor; its bytes stay until the memory is reused."""
         if not self._keep_views:
             self._views.pop(slot.index, None)
         self._converted.pop(slot.index, None)
@@ -156,13 +156,13 @@ class Binding:
 
     # --------------------------------------------------------------- buffers
     def fix(self, slot: Slot, buffer: Buffer) -> None:
-        """Give a weight or a constant its memory."""
+        """Assign memory to a weight or a constant."""
         self._fixed[slot.index] = buffer
         self.fixes += 1
         self._views.clear()
 
     def storage(self, slot: Slot) -> Any:
-        """The rank's holder of a weight."""
+        """The rank's `Storage` of a weight."""
         return self._storages[slot.storage] if isinstance(slot.storage, int) else slot.storage
 
     def is_fixed(self, slot: Slot, buffer: Buffer) -> bool:
@@ -170,24 +170,24 @@ class Binding:
         return self._fixed.get(slot.index) is buffer
 
     def unfix(self, slot: Slot) -> Buffer | None:
-        """Take a constant's memory away; returns its buffer."""
+        """Take the memory of a constant away, and return its buffer."""
         return self._fixed.pop(slot.index, None)
 
     def own(self, argument: Argument) -> None:
-        """Give the tensors of an argument bytes of their own, before a kernel writes them in place."""
+        """Copy shared tensors of an argument to the rank's own memory, before a kernel writes them in place."""
         for slot in slots_of(argument) if self.memory.ranges else ():
             self.buffer(slot).own()
 
     def buffer(self, slot: Slot) -> Buffer:
-        """The buffer that holds the bytes of a tensor that is alive."""
+        """The buffer with the bytes of a live tensor."""
         return self._fixed[slot.root_index] if slot.root_offset < 0 else self._alive[slot.root_index]
 
     def is_alive(self, slot: Slot) -> bool:
-        """Whether a tensor holds its memory now."""
+        """Whether a tensor occupies its memory now."""
         return slot.root_offset < 0 or slot.root_index in self._alive
 
     def owners(self, slot: Slot) -> list[str]:
-        """Other tensors that hold a part of a tensor's memory now, as ``name:slot``."""
+        """Other tensors that occupy a part of a tensor's memory now, as ``name:slot``."""
         if slot.root_offset < 0:
             return []
         first = slot.root_offset
@@ -209,15 +209,15 @@ class Binding:
 
     # ---------------------------------------------------------------- shapes
     def settle(self, slot: Slot, shape: tuple[int, ...], largest: tuple[int, ...] | None = None) -> None:
-        """Take the shape that the kernel has decided in this run, and the largest that it could have decided.
+        """Set the shape that a kernel has decided in this run, and its upper bound.
 
         Raises
         ------
         DeviceError
-            The result is larger than planned.
+            If the result is larger than planned.
         """
         if prod(shape) > slot.bound:
-            raise DeviceError(f"a result of shape {shape} needs more than {slot.bound} elements", where=slot.name)
+            raise DeviceError(f"a result of shape {shape} has more than {slot.bound} elements", where=slot.name)
         self._settled[slot.index] = shape
         self._views.pop(slot.index, None)
         if slot.shows_largest and largest is not None:
@@ -227,7 +227,7 @@ class Binding:
             self.memory.view(address, nbytes)[:] = 0
 
     def shape(self, slot: Slot) -> tuple[int, ...]:
-        """The shape on the host: that of the last run where kernels decide it."""
+        """The shape on the host; if a kernel decides it, that of the last run."""
         return self._settled.get(slot.index, slot.shape) if slot.settles else slot.shape
 
     def device_shape(self, slot: Slot) -> tuple[int, ...]:
@@ -270,7 +270,7 @@ class Binding:
         return view
 
     def array(self, slot: Slot) -> Array:
-        """The values in host layout, in the device's number type; a view of memory where the layout is plain.
+        """The values in host layout and the device's number type; a view of memory if the layout is plain.
 
         A private layout is converted, and bits are unpacked, once per version of the buffer.
         """
@@ -290,10 +290,9 @@ class Binding:
         return to_host(self.device_array(slot), slot.device_format, self.shape(slot), groups=slot.groups)
 
     def share(self, slot: Slot, values: HostArray) -> None:
-        """Let `values`, which other ranks may have too, stand in for a tensor until somebody writes it.
+        """Use `values`, which other ranks may share, as the bytes of a tensor until it is written.
 
-        They are copied where somebody could write them, where they are few or a part of a larger array, and where they
-        do not lie as on the device.
+        They are copied if they are writable, small, a part of a larger array, or in another layout than on the device.
         """
         if not isinstance(values, Unknown) and not values.flags.writeable and self._can_share(slot, values):
             self.memory.share(self.address(slot), values.reshape(-1).view(np.uint8))
@@ -335,5 +334,5 @@ class Binding:
             values, view = values.reshape(self.shape(slot)), values.base is not None
             to_device(values, slot.device_format, groups=slot.groups, out=target)
             buffer.touch()
-            if not view:  # a view may show memory that somebody writes later
+            if not view:  # the memory of a view may be written later
                 self._converted[slot.index] = buffer.version, values

@@ -1,4 +1,4 @@
-"""The kernels of a graph, bound to memory: what runs with and without tasks have in common."""
+"""The kernels of a graph bound to memory, for runs with tasks and without."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from dumpsim.runtime.unknown import HostArray
 
 __all__ = ["BoundGraph", "bound_graph"]
 
-_SHARED = 4096  # bytes from which an argument is read where the host has it
+_SHARED = 4096  # bytes from which an argument is read in host memory
 
 
 class BoundGraph:
@@ -31,12 +31,12 @@ class BoundGraph:
     arrays : mapping of int to array
         The tensors by their numbers.
     copied : list of (int, array)
-        The arguments that are copied, and where to.
+        The arguments that are copied, and their targets.
 
     Parameters
     ----------
     shared : mapping of int to array
-        Arguments that kernels read where the host has them, by tensor.
+        Arguments that kernels read in host memory, by tensor.
     copied : collection of int
         Inputs that are copied.
     """
@@ -58,15 +58,15 @@ class BoundGraph:
         ]
 
     def takes(self, arguments: Sequence[HostArray]) -> bool:
-        """Whether the arguments that are read where the host has them are still there."""
+        """Whether the arguments that are read in host memory are still the same arrays."""
         return all(arguments[at] is known for at, known in self._shared)
 
     def results(self) -> list[HostArray]:
-        """Copies of the results; the order of their dimensions in memory is that of where they are read."""
+        """Return copies of the results; the order of their dimensions in memory is that of their sources."""
         return [result() for result in self._results]
 
     def status(self, at: int) -> int:
-        """AI Core's status word after a kernel that may have overflowed: 0 if its operands were not finite."""
+        """Return AI Core's status word after a kernel that may have overflowed; 0 if its operands were not finite."""
         call, device = self.binding.plan.calls[at], self.device
         head = call.node.members[0].op_type if call.node.members else call.definition.name
         status = 0
@@ -99,7 +99,7 @@ def bound_graph(
     arguments : sequence
         Of the run.
     again : sequence of bool
-        Which of them were there in the run before: they are read where the host has them.
+        Whether each is the same array as in the previous run; these are read in host memory.
     moves : bool
         See `BindingEngine.bind`.
     """

@@ -1,4 +1,4 @@
-"""Kernel build info in the IR: on which number types and layouts kernels really work, known once a graph is planned."""
+"""Kernel build info in the IR: the number types and layouts of kernels on the device, known once a graph is planned."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ __all__ = ["with_build_info"]
 
 
 def with_build_info(doc: IrDoc, calls: Iterable[Call]) -> IrDoc:
-    """The document with device types, formats and shapes where they are not the host's. [spec mindspore 8.3, seed 001]
+    """Add device types, formats and shapes to a document if they differ from the host's. [spec mindspore 8.3, seed 001]
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ def with_build_info(doc: IrDoc, calls: Iterable[Call]) -> IrDoc:
 
 
 def _differs(slot: Argument) -> bool:
-    """Whether the device holds a tensor in another layout or number type than the host."""
+    """Whether a tensor has another layout or number type on the device than on the host."""
     return isinstance(slot, Slot) and not (slot.plain and slot.device_dtype == slot.dtype)
 
 
 def _shown(infos: tuple[KernelIo, ...], slots: Sequence[Argument]) -> tuple[KernelIo, ...]:
-    """Build info by position; operands that are tuples have one entry per member, and none of them is private."""
+    """Return build info by position; operands that are tuples have an entry per member, never in a private format."""
     if len(infos) != len(slots):
         return infos
     return tuple(

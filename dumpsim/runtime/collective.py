@@ -1,4 +1,4 @@
-"""What a collective asks of its group, brings to it, and makes of what it gets. [spec parallel 3.1]"""
+"""Collective operators: their calls to the group, the tensors they send, and their outputs. [spec parallel 3.1]"""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -46,9 +46,9 @@ class Operator:
     type : str
         MindSpore's type.
     attrs : mapping
-        Attributes with their defaults; ranks in them are places in the group.
+        Attributes with their defaults; ranks in them are indexes in the group.
     tensors, outputs : tuple of (str, tuple of int)
-        Number types and shapes of what it takes and gives, tuples flattened.
+        Number types and shapes of its operands and outputs, tuples flattened.
     host : tuple
         Operands after the first one: counts of elements.
     name, place : str
@@ -64,14 +64,14 @@ class Operator:
     place: str = ""
 
     def calls(self, group: Group) -> list[Call]:
-        """What it asks of its group: one collective, or several messages."""
+        """Return its calls to the group: one collective, or several messages."""
         fields: dict[str, Any] = {"op": self.type, "tensors": self.tensors, "name": self.name, "place": self.place}
         if self.type == "BatchISendIRecv":
             return [Call(**{**fields, **message}) for message in self._messages()]
         return [Call(**{**fields, **self._fields(group)})]
 
     def _messages(self) -> list[dict[str, Any]]:
-        """Messages to and from several members: the sends first, so that no receive keeps them back."""
+        """Return messages to and from several members: the sends first, so that no receive delays them."""
         directions = self.attrs["op_types"], self.attrs["remote_ranks"], self.outputs
         tensors = iter(self.tensors)
         sends: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ class Operator:
         return sends + receives
 
     def _fields(self, group: Group) -> dict[str, Any]:
-        """What the operator's attributes and host operands say."""
+        """Return the fields of the call that follow from the operator's attributes and host operands."""
         attrs = self.attrs
         match self.type:
             case "AllReduce" | "ReduceScatter":
@@ -126,7 +126,7 @@ class Operator:
                 return {}
 
     def _reduced(self) -> dict[str, Any]:
-        """The reduction; truth values are reduced as the bytes that they are."""
+        """Return the fields of a reduction; bool values are reduced as int8."""
         tensors = tuple(("int8" if kind == "bool" else kind, shape) for kind, shape in self.tensors)
         return {"reduce": self.attrs["op"], "tensors": tensors}
 
@@ -137,14 +137,14 @@ class Operator:
         return _Image(shape=shape, attrs=self.attrs, backward=False)
 
     def _pieces(self) -> tuple[tuple[list[int], list[tuple[int, ...]]], tuple[list[int], list[tuple[int, ...]]]]:
-        """Members and shapes of what goes to neighbours and comes from them, as the attributes list them."""
+        """Return members and shapes of the pieces sent and of those received, in the order of the attributes."""
         if self.type == "NeighborExchange":
             shapes = [shape for _, shape in self.tensors], [shape for _, shape in self.outputs]
             return (list(self.attrs["send_rank_ids"]), shapes[0]), (list(self.attrs["recv_rank_ids"]), shapes[1])
         return self._image().pieces()
 
     def brought(self, call: Call, number: int, arrays: Sequence[Any]) -> list[Array]:
-        """What it brings to one of its calls, of its tensors; C-contiguous."""
+        """Return the tensors that it sends in one of its calls; C-contiguous."""
         if not call.tensors:
             return []
         if self.type == "BatchISendIRecv":
@@ -160,7 +160,7 @@ class Operator:
         return held
 
     def made(self, results: Sequence[Sequence[Array]], arrays: Sequence[Any]) -> list[Array]:
-        """Its outputs, of what its calls got and its tensors; zeros where it got nothing."""
+        """Return its outputs, from the results of its calls and its tensors; zeros where nothing was received."""
         if self.type == "Send":
             return [np.array(array) for array in arrays[: len(self.outputs)]]
         if self.type in _NEIGHBORS:
@@ -180,21 +180,21 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Image:
-    """An image whose borders go to neighbours, and what comes from them: around it, or back onto its borders."""
+    """An image whose borders are sent to neighbours, and whose halo, or gradient of the borders, comes from them."""
 
     shape: tuple[int, ...]
     attrs: Attrs
     backward: bool
 
     def _ends(self) -> tuple[list[int], list[int]]:
-        """The directions in which pieces go, and from which they come, in the order in which they travel."""
+        """Return the directions to which pieces are sent, and from which they come, in the order of the messages."""
         targets, sources = self.attrs["send_rank_ids"], self.attrs["recv_rank_ids"]
-        # pieces of one pair travel in the order of the sender's directions
+        # pieces between two members have the order of the sender's directions
         into = sorted(range(DIRECTIONS), key=lambda d: (d + DIRECTIONS // 2) % DIRECTIONS)
         return [d for d in range(DIRECTIONS) if targets[d] >= 0], [d for d in into if sources[d] >= 0]
 
     def _regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-        """Where pieces are taken from, and where they go, by direction."""
+        """Return the regions that are sent, and those that are received, by direction."""
         rows, columns = self.shape[2:]
         sent, received = self.attrs["send_lens"], self.attrs["recv_lens"]
         if self.backward:
@@ -202,7 +202,7 @@ class _Image:
         return borders(rows, columns, sent), halo(rows, columns, received)
 
     def pieces(self) -> tuple[tuple[list[int], list[tuple[int, ...]]], tuple[list[int], list[tuple[int, ...]]]]:
-        """Members and shapes of what goes to neighbours and comes from them."""
+        """Return members and shapes of the pieces that are sent, and of those that are received."""
         (out, into), (regions, goals) = self._ends(), self._regions()
         sent = [self.attrs["send_rank_ids"][d] for d in out], [self._extents(regions[d]) for d in out]
         return sent, ([self.attrs["recv_rank_ids"][d] for d in into], [self._extents(goals[d]) for d in into])
@@ -212,12 +212,12 @@ class _Image:
         return (*self.shape[:2], rows.stop - rows.start, columns.stop - columns.start)
 
     def cut(self, array: Array) -> list[Array]:
-        """What goes to neighbours."""
+        """Return the pieces for the neighbours."""
         (out, _), (regions, _) = self._ends(), self._regions()
         return [array[:, :, regions[d][0], regions[d][1]] for d in out]
 
     def joined(self, array: Array, given: Sequence[Array]) -> Array:
-        """The enlarged image, or the gradient of the one that was enlarged."""
+        """Return the enlarged image, or the gradient of the image before it was enlarged."""
         (_, into), (_, goals) = self._ends(), self._regions()
         top, bottom, left, right = self.attrs["send_lens"] if self.backward else self.attrs["recv_lens"]
         rows, columns = self.shape[2:]
@@ -234,12 +234,12 @@ class _Image:
 
 
 def _by_member(ranks: Sequence[int]) -> list[int]:
-    """The order in which pieces travel."""
+    """Return the order of the pieces in the messages: by member."""
     return sorted(range(len(ranks)), key=lambda at: ranks[at])
 
 
 def _totals(ranks: Sequence[int], shapes: Sequence[tuple[int, ...]], members: int) -> tuple[int, ...]:
-    """Elements by member; a place outside of the group makes more of them than there are members."""
+    """Return the number of elements by member; an index outside of the group makes the result longer than the group."""
     totals = [0] * max([members, *(rank + 1 for rank in ranks)])
     for rank, shape in zip(ranks, shapes, strict=True):
         totals[rank] += prod(shape)
@@ -251,7 +251,7 @@ def _counts(numbers: Any, factor: int = 1) -> tuple[int, ...]:
 
 
 def _shaped(array: Array | None, kind: Kind) -> Array:
-    """What arrived, as an output; zeros where nothing did."""
+    """Return a received array as an output; zeros if nothing was received."""
     name, shape = kind
     if array is None or array.size != prod(shape):
         return np.zeros(shape, dtype(name).numpy)
@@ -259,13 +259,13 @@ def _shaped(array: Array | None, kind: Kind) -> Array:
 
 
 class Attendance:
-    """The gate of a collective's task: its meetings, mostly one, and what becomes of the results.
+    """The gate of a collective's task: its meetings, usually one, and the operator's outputs.
 
     Parameters
     ----------
     meetings : sequence of Meeting
     finish : callable
-        Makes the operator's outputs of what the meetings gave.
+        Computes the operator's outputs from the results of the meetings.
     cost_ns : int
         Duration from the arrival of the last member.
     """
@@ -283,7 +283,7 @@ class Attendance:
         return tuple(meeting.tag for meeting in self._meetings)
 
     def outputs(self) -> list[Array]:
-        """The operator's outputs, tuples flattened; read-only arrays, which other ranks may share."""
+        """Return the operator's outputs, tuples flattened; read-only arrays, which other ranks may share."""
         return self._finish([meeting.results() for meeting in self._meetings])
 
     @property
@@ -297,7 +297,7 @@ class Attendance:
             meeting.enter(waiter, time_ns)
 
     def open_ns(self) -> int | None:
-        """When the last meeting opened, None if one has not."""
+        """Time at which the last meeting has opened, or that of a failure; None if a meeting is not open."""
         failure = self.failure
         if failure is not None:
             return failure.time_ns
@@ -310,7 +310,7 @@ class Attendance:
         return latest
 
     def leave(self, time_ns: int) -> None:
-        """The task has run and ended then."""
+        """The task has run, until `time_ns`."""
         for meeting in self._meetings:
             meeting.leave(time_ns)
 
@@ -320,25 +320,25 @@ class Attendance:
             meeting.abandon(failure)
 
     def waits_for(self) -> str:
-        """What is missing."""
+        """Return what is missing."""
         return "; ".join(meeting.waits_for() for meeting in self._meetings if meeting.open_ns() is None)
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer: why the task fails."""
+        """Return the failure of a deadlock, see `Gate.give_up`."""
         return next((failure for m in self._meetings if (failure := m.give_up(report)) is not None), None)
 
 
 def attend(
     group: Group, operator: Operator, operands: Callable[[], Sequence[Any]], injector: Injector | None = None
 ) -> Attendance:
-    """Join a group for an operator; the one place where ranks do so.
+    """Join a group for an operator; all collectives go through this function.
 
     Parameters
     ----------
     group : Group
     operator : Operator
     operands : callable
-        Gives the operator's tensors as arrays, tuples flattened. It is called when the task of this member or of
+        Returns the operator's tensors as arrays, tuples flattened. It is called when the task of this member or of
         another one runs.
     injector : Injector, optional
         The fault plan.
@@ -346,7 +346,7 @@ def attend(
     Raises
     ------
     BadInputError
-        For a call that no group can carry out.
+        For an invalid call, see `dumpsim.world.collective.check_call`.
     """
     if injector is not None and injector.has_collectives:
         from dumpsim.world.faulty import FaultyGroup  # most runs have no faults
@@ -365,14 +365,14 @@ def _brought(operator: Operator, call: Call, number: int, operands: Callable[[],
 
 
 def place_of(node: Node) -> str:
-    """The innermost line of the script that made a node."""
+    """Return the innermost line of the script that created a node, as ``file:line``."""
     sources = node.text.sources if node.text is not None else ()
     found = next((source for source in sources if not source.path.startswith(_PACKAGE)), None)
     return f"{found.path}:{found.line}" if found is not None else ""
 
 
 def caller() -> str:
-    """The line of the script that runs an operator: the innermost frame outside of this package."""
+    """Return the line of the script that runs an operator: the innermost frame outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

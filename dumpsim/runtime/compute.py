@@ -1,4 +1,4 @@
-"""One kernel on an engine: what surrounds the computation in graphs and in PYNATIVE alike."""
+"""Compute one kernel on an engine, in graphs and in PYNATIVE alike."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,13 +39,13 @@ def compute(
     device : Device
         For kernels that work on the device itself.
     definition, operands, attrs
-        As `Engine.compute` takes them.
+        See `Engine.compute`.
     full_name : str
         Of the node, for messages.
     counter : int
         Earlier runs, for random kernels.
     outputs : int
-        How many results the kernel has to give.
+        Expected number of results.
     unwritten : sequence of int
         Outputs that the target's kernel leaves at zero.
     faults : sequence
@@ -80,7 +80,7 @@ def compute(
 def stopping_index(
     device: Device, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any], *, full_name: str
 ) -> OutOfRange | None:
-    """Look for an index that is out of range, and do what the target's kernels do about it.
+    """Find an index that is out of range, and act on it as the target's kernels do.
 
     Returns
     -------
@@ -90,26 +90,26 @@ def stopping_index(
     Raises
     ------
     ScriptRuntimeError, ScriptValueError
-        If the kernel of the CPU, or one of the GPU that reads, refuses it.
+        If the index makes a kernel of the CPU, or a reading kernel of the GPU, raise an error.
     """
     found = definition.bounds(*operands, **attrs) if definition.bounds is not None else None
     target = device.chip.target
     if found is None or target == "Ascend":
         return found
     if found.text is None or (target == "GPU" and not found.reads):
-        return None  # the kernel leaves it out
+        return None  # the kernel ignores the index
     error = found.error(found.text or f"Launch kernel failed, name:{full_name}")
     error.add_note(f"dumpsim: {full_name}: {found}")
     raise error
 
 
 def skip(engine: Engine, definition: OpDef, *, full_name: str, open_shape: bool, faults: Sequence[Any] = ()) -> None:
-    """See that a kernel can be left out on an engine without values.
+    """Check that a kernel can be skipped on an engine without values.
 
     Parameters
     ----------
     open_shape : bool
-        The values decide the shape of a result.
+        Whether the values decide the shape of a result.
 
     Raises
     ------
@@ -117,9 +117,9 @@ def skip(engine: Engine, definition: OpDef, *, full_name: str, open_shape: bool,
         If something other than the values of its results depends on values.
     """
     if open_shape:
-        unknown = f"the shape of what {definition.name} gives"
+        unknown = f"the shape of the result of {definition.name}"
     elif definition.side_effect == "io" and definition.device:
-        unknown = f"what {definition.name} hands to the host"
+        unknown = f"the data that {definition.name} sends to the host"
     elif any(fault.kind == "overflow" for fault in faults):
         unknown = "the result that an overflow fault changes"
     else:

@@ -1,4 +1,4 @@
-"""One operator at once, as PYNATIVE runs it."""
+"""Run a single operator immediately, as PYNATIVE does."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ class Pending:
     results : list
         Filled when the operator's task has run.
     event : Event, optional
-        Recorded after it, where it works beside the compute stream.
+        Recorded after the operator, if it runs on another stream than the compute stream.
     """
 
     def __init__(self, device: Device, results: list[HostArray], event: Event | None = None) -> None:
@@ -64,14 +64,14 @@ class Pending:
         return self._event.recorded > 0
 
     def wait(self) -> list[HostArray]:
-        """Return the operator's outputs once they are there; what is launched later runs after it.
+        """Wait for the operator and return its outputs; operators launched later run after it.
 
         Raises
         ------
         DeviceError
             If the device stopped.
         """
-        if self._waited and self._event is None:  # by now another thread of the script may have work there
+        if self._waited and self._event is None:  # by now another thread of the script may use the stream
             return self._results
         stream = self._device.stream(COMPUTE_STREAM)
         if self._event is not None:
@@ -109,18 +109,18 @@ def launch_op(
     counter : int
         Earlier runs of this operator on such operands, for random kernels.
     private_formats : bool
-        The matrix unit computes in the chip's own number type.
+        Whether the matrix unit computes in the chip's own number type.
     observers : Observers
-        They are notified of a kernel that the hardware stopped, and, if one of them wants it, of every kernel.
+        Notified of a kernel that the hardware stopped and, if one of them wants it, of every kernel.
     failing : callable, optional
-        Called before they are notified, so that listeners of failures alone can subscribe.
+        Called before the observers are notified, so that listeners for failures only can subscribe.
     group : Group, optional
-        Of a collective of several ranks, whose task works on the group's stream.
+        The group of a collective of several ranks, whose task runs on the group's stream.
 
     Returns
     -------
     Pending
-        It has the output tensors, tuples flattened; none shares memory with an operand.
+        Gives the output tensors, tuples flattened; they never share memory with an operand.
     """
     leaves = list(leaves_of(output))
     results: list[HostArray] = []
@@ -184,7 +184,7 @@ def launch_op(
         for leaf, result in zip(leaves, computed.results, strict=True):
             stored, too_large = _stored(np.asarray(result), leaf.dtype, cube, device)
             overflow |= too_large
-            if any(np.may_share_memory(stored, held) for held in _arrays(operands)):
+            if any(np.may_share_memory(stored, array) for array in _arrays(operands)):
                 stored = stored.copy()
             results.append(np.ascontiguousarray(stored).reshape(stored.shape))
         overflow = overflow and finite([value for at, value in enumerate(values) if at not in definition.updates])
@@ -228,25 +228,25 @@ def launch_op(
 
 
 def _matrix_dtype(device: Device, definition: OpDef) -> DType | None:
-    """The number type in which the matrix unit computes the operator; None: it does not, or uses the type given."""
+    """Return the number type in which the matrix unit computes the operator; None if it does not change the type."""
     chip = device.chip
     return dtype(chip.cube_dtype) if chip.cube_dtype is not None and definition.name in chip.cube_ops else None
 
 
 def _update(updated: Mapping[int, Any], operands: Sequence[Any], device: Device) -> bool:
-    """Write back the operands that the kernel updates in place; whether a number did not fit."""
+    """Write back the operands that the kernel updates in place; return whether a number did not fit."""
     overflow = False
     for at, value in updated.items():
-        held = operands[at]
-        stored, too_large = narrow(value, from_numpy(held.dtype), device.overflow)
+        operand = operands[at]
+        stored, too_large = narrow(value, from_numpy(operand.dtype), device.overflow)
         overflow |= too_large
-        if stored is not held:
-            held[...] = stored
+        if stored is not operand:
+            operand[...] = stored
     return overflow
 
 
 def _stored(array: Array, kind: DType, cube: DType | None, device: Device) -> tuple[Array, bool]:
-    """A result as the device keeps it, float32 through the number type of the matrix unit; whether one did not fit."""
+    """Round a result as the device does, float32 through the matrix unit's type; also whether a number did not fit."""
     overflow = False
     if cube is not None and kind.name == "float32":
         array, overflow = narrow(array, cube, device.overflow)
@@ -255,7 +255,7 @@ def _stored(array: Array, kind: DType, cube: DType | None, device: Device) -> tu
 
 
 def _operand(operand: Any, cube: DType | None, device: Device, updated: bool) -> Any:
-    """An operand as an engine takes it: float32 in the number type of the matrix unit."""
+    """Return an operand for an engine: float32 is rounded to the number type of the matrix unit."""
     if isinstance(operand, tuple):
         return tuple(_operand(item, cube, device, updated) for item in operand)
     if not isinstance(operand, np.ndarray):
@@ -280,7 +280,7 @@ def _operand_refs(operands: Sequence[Any]) -> tuple[TensorRef, ...]:
 
 
 def _array_ref(array: HostArray, slot: int) -> TensorRef:
-    """The reference to an operand; of unknown values one that cannot be read."""
+    """Return the reference to an operand; that of an unknown value cannot be read."""
     kind = from_numpy(array.dtype)
     if isinstance(array, Unknown):
         return replace(bytes_ref(_NOTHING, kind, array.shape, slot), nbytes=array.nbytes, read=array.refuse)
@@ -288,7 +288,7 @@ def _array_ref(array: HostArray, slot: int) -> TensorRef:
 
 
 def _output_refs(output: Abstract) -> tuple[TensorRef, ...]:
-    """References to outputs that nothing was written to."""
+    """Return references to outputs that were never written."""
     kinds = [leaf for leaf in leaves_of(output) if isinstance(leaf, TensorType)]
     return tuple(
         bytes_ref(np.full(kind.nbytes, FILL, np.uint8), kind.dtype, kind.shape, slot) for slot, kind in enumerate(kinds)

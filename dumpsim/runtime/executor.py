@@ -38,9 +38,9 @@ class Executor:
     plan_of : callable
         The plan of a kernel graph, see `LoadedGraph`.
     storages : sequence
-        The rank's holders of weights, where the program's Parameters have indexes.
+        The rank's `Storage` objects, into which the program's Parameters have indexes.
     skipped : collection of str
-        Kernels that are not launched, see `Kernels`.
+        Kernels to skip, see `Kernels`.
     keep_views : bool
         See `Binding`.
 
@@ -78,7 +78,7 @@ class Executor:
         self.runs = 0
         self._observers = observers
         self._kernels = Kernels(device, engine, observers, memory_reuse=options.memory_reuse, skipped=skipped)
-        self._stacks: list[list[Any]] = []  # what loops keep for their gradients
+        self._stacks: list[list[Any]] = []  # values that loops save for their gradients
         self.graphs = tuple(
             LoadedGraph(graph, device, plan_of, weights, storages, self._kernels, keep_views=keep_views)
             for graph in program.kernel_graphs
@@ -91,12 +91,12 @@ class Executor:
             raise
 
     def announce(self) -> None:
-        """Tell the taps of the kernel graphs."""
+        """Report the kernel graphs to the taps."""
         for graph in self.graphs:
             self._observers.graph_compiled(graph.kernel_graph, graph.nodes, graph.plan)
 
     def release(self) -> None:
-        """Give the memory of constants back; the program cannot run again."""
+        """Free the memory of constants; the program cannot run again."""
         for graph in self.graphs:
             graph.release()
 
@@ -153,7 +153,7 @@ class Executor:
         return [_constant(o) if isinstance(o, Constant) else _filled(slots, o) for o in self.program.outputs]
 
     def _checked(self, arguments: Sequence[Any]) -> list[HostArray | None]:
-        """The slots with the arguments in them."""
+        """Check the arguments, and return the slots filled with them."""
         program = self.program
         if len(arguments) != len(program.inputs):
             raise BadInputError(
@@ -181,7 +181,7 @@ class Executor:
                 case Run():
                     graph = self.graphs[step.graph]
                     graph.launch([_filled(slots, at) for at in step.arguments])
-                    results = graph.collect()  # at once: an event's time is that of the graph's launch
+                    results = graph.collect()  # immediately, since an event's time is that of the graph's launch
                     if not graph.kernel_graph.is_own:  # the others' parameters are read at the end of the run
                         graph.unclaim()
                     for at, result in zip(step.results, results, strict=True):
@@ -219,7 +219,7 @@ class Executor:
 
 
 def _constant(constant: Constant) -> Any:
-    """A constant as a call returns it: an array where it is made of numbers, else the value itself."""
+    """Return a constant as a call does: an array if it consists of numbers, else the value itself."""
     content = host_array(constant.value, constant.abstract)
     return constant.value if content is None else content[0]
 
@@ -233,5 +233,5 @@ def _filled(slots: Sequence[HostArray | None], at: int) -> HostArray:
 
 def _true(condition: HostArray) -> bool:
     if isinstance(condition, Unknown):
-        raise UnknownValueError("which branch the network takes is not known", where=condition.name)
+        raise UnknownValueError("the branch that the network takes is not known", where=condition.name)
     return bool(condition.reshape(-1)[0])

@@ -1,4 +1,4 @@
-"""Operands whose memory is free when a kernel runs, as the vendor's CPU counts uses."""
+"""Operands whose memory is already freed when a kernel runs, because of how the vendor's CPU backend counts uses."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,11 +9,11 @@ __all__ = ["freed"]
 
 
 def freed(calls: Sequence[Call], results: Sequence[Slot]) -> Iterator[frozenset[Slot]]:
-    """For each call, the tensors among its operands that it finds without memory.
+    """Yield for each call the operands whose memory was freed before.
 
-    An operator that computes nothing, as Reshape, gives out its operand's memory, which is freed after the last use of
-    the operand. If the reshaped tensor is an output of the graph, its own uses do not count: who takes it after that
-    finds no memory, and a dump no file. [observed 2.10: Reshape, ExpandDims and Squeeze in both orders of launch]
+    An operator that computes nothing, such as Reshape, returns its operand's memory, which is freed after the last use
+    of the operand. If the reshaped tensor is an output of the graph, its own uses do not count: a later reader finds no
+    memory, and a dump writes no file. [observed 2.10: Reshape, ExpandDims and Squeeze in both orders of launch]
     """
     given = {slot.index for slot in results}
     left: dict[int, int] = {}  # uses, by the index of the tensor that owns the memory

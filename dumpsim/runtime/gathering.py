@@ -1,4 +1,4 @@
-"""A collective of ranks in lockstep: takes what they bring while it is in the cache, and gives what they get."""
+"""A collective of ranks in lockstep: takes their tensors group by group, and returns their results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dumpsim.world.stacked import StackedCall
 
 __all__ = ["Gathering"]
 
-# every member asks for the same, so that one graph is that of all of them
+# collectives in which all members make the same call, so that one graph serves all of them
 _EQUAL = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AlltoAll", "Barrier")
 
 
@@ -32,19 +32,19 @@ class Gathering:
     terms : Terms
         Those of all ranks.
     record : Record
-        Takes what the chosen ranks bring and get.
+        Records what the chosen ranks bring and get.
 
     Raises
     ------
     UnsupportedError
-        For a collective whose graph differs from rank to rank, and for another group than that of all ranks.
+        For a collective whose graph differs between ranks, and for any group but that of all ranks.
     """
 
     def __init__(self, call: Call, ranks: int, terms: Terms, record: Record) -> None:
         op, name = call.definition.name, str(call.attrs.get("group", ""))
         if op not in _EQUAL or WORLD_GROUPS.get(name, name) not in WORLD_GROUPS:
             raise UnsupportedError(
-                f"{op} in {name!r}: its graph differs from rank to rank",
+                f"{op} in group {name!r}: its graph differs between ranks",
                 where=call.node.full_name,
                 allowed=[f"{', '.join(_EQUAL)} in the group of all ranks"],
             )
@@ -58,14 +58,14 @@ class Gathering:
         self._sent: dict[int, list[Array]] = {}
 
     def take(self, operands: Sequence[Any], count: int) -> None:
-        """Take what the next ranks bring.
+        """Take the tensors of the next ranks.
 
         Parameters
         ----------
         operands : sequence
-            Of the kernel: a `Stack` of these ranks, or an array that all of them have.
+            Operands of the kernel: a `Stack` of these ranks, or an array that is equal in all of them.
         count : int
-            How many ranks they are.
+            Number of the ranks.
         """
         brought = [self._brought(value, count) for value in _flat(operands) if isinstance(value, np.ndarray | Stack)]
         for rank in self._record.chosen:
@@ -75,17 +75,17 @@ class Gathering:
         self._call.take(brought)
 
     def reads(self, count: int) -> bool:
-        """Whether anybody reads what the next ranks bring."""
+        """Whether the tensors of the next ranks are read."""
         chosen = any(0 <= rank - self._taken < count for rank in self._record.chosen)
         return chosen or self._call.reads(self._taken, count)
 
     def skip(self, count: int) -> None:
-        """Pass over the next ranks, of which nobody reads what they bring."""
+        """Skip the next ranks, whose tensors are not read."""
         self._taken += count
         self._call.skip(count)
 
     def results(self) -> list[Value]:
-        """Return the operator's outputs, after all ranks have been taken: what all get is one array."""
+        """Return the operator's outputs, after the tensors of all ranks were taken; equal outputs are one array."""
         call, group = self._call.call, self._group
         shares = self._call.results(group, self._record.count(group))
         self._record.add(group, call, self._sent, shares)

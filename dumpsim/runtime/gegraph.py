@@ -1,4 +1,4 @@
-"""Graphs of models as files, as ``DUMP_GE_GRAPH``, ``DUMP_GRAPH_LEVEL`` and ``DUMP_GRAPH_PATH`` ask.
+"""Graphs of models as files, controlled by ``DUMP_GE_GRAPH``, ``DUMP_GRAPH_LEVEL`` and ``DUMP_GRAPH_PATH``.
 
 A stage has two files, ``ge_proto_00000000_graph_1_PreRunBegin.txt`` and ``ge_onnx_00000000_graph_1_PreRunBegin.pbtxt``;
 the first number counts the stages of the process, the second is the graph's. [seed 001; spec ge 1.5]
@@ -20,12 +20,12 @@ _FILE_MODE = 0o600
 
 @dataclass(slots=True, kw_only=True)
 class GeGraphs:
-    """Writes text graphs, numbered over the process.
+    """Writes text graphs, numbered throughout the process.
 
     Attributes
     ----------
     mode : str
-        One of `dumpsim.graph.ge.text.MODES`, or "": nothing is written.
+        One of `dumpsim.graph.ge.text.MODES`; "" writes nothing.
     level : str
         One of `dumpsim.graph.ge.text.LEVELS`.
     directory : Path
@@ -38,7 +38,7 @@ class GeGraphs:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GeGraphs":
-        """What the environment asks for; an invalid value is reported on stderr and has no effect.
+        """Return the writer that the environment asks for; an invalid value is reported on stderr and ignored.
 
         Examples
         --------
@@ -50,12 +50,12 @@ class GeGraphs:
         return cls(mode=mode, level=level, directory=Path(environment.get("DUMP_GRAPH_PATH") or "."))
 
     def save(self, graphs: Iterable[KernelGraph]) -> list[Path]:
-        """Write the stages of kernel graphs; returns the files.
+        """Write the stages of kernel graphs, and return the files.
 
         Raises
         ------
         DumpWriteError
-            The directory cannot be written.
+            If the directory cannot be written.
         """
         written: list[Path] = []
         for graph in graphs:
@@ -73,6 +73,6 @@ def _checked(environment: Mapping[str, str], name: str, allowed: tuple[str, ...]
     value = environment.get(name, "")
     if value in ("", *allowed):
         return value or default
-    shown = "is off" if not default else f"is {default}"
-    print(f"dumpsim: {name}={value} means nothing (allowed: {', '.join(allowed)}); it {shown}", file=sys.stderr)
+    used = "nothing is written" if not default else f"{default} is used"
+    print(f"dumpsim: {name}: invalid value {value!r} (allowed: {', '.join(allowed)}); {used}", file=sys.stderr)
     return default

@@ -1,4 +1,4 @@
-"""A text that a compiler saves about a graph, as a whole file."""
+"""Text files that a compiler saves about a graph, written atomically."""
 
 import contextlib
 import os
@@ -13,14 +13,14 @@ _DIRECTORY_MODE = 0o700
 
 
 def write_text(path: Path, text: str, mode: int) -> None:
-    """Write a file with this mode, also in the place of an old one that is read-only, and its directories.
+    """Write a file with permissions `mode`, and create its directories; an old file is replaced, even a read-only one.
 
-    It appears under its name when it is complete; until then an old one stays.
+    The file appears under its name when it is complete; until then an old one stays.
 
     Raises
     ------
     DumpWriteError
-        The directory or the file cannot be written; nothing half written is left.
+        If the directory or the file cannot be written; no incomplete file is left.
     """
     part = path.with_name(part_name())
     try:

@@ -8,7 +8,7 @@ __all__ = ["Ids"]
 
 @dataclass(slots=True)
 class Ids:
-    """Counters that count on over all networks of a process. [spec parallel 1.5; spec observed 1.6]
+    """Counters that all networks of a process share. [spec parallel 1.5; spec observed 1.6]
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Ids:
         return self.next_graph - 1
 
     def model(self) -> int:
-        """The next number of a model: a graph that the device holds whole."""
+        """The next number of a model: a graph that is loaded onto the device as a whole."""
         self.next_model += 1
         return self.next_model - 1
 
@@ -47,7 +47,7 @@ class Ids:
         return f"{scope}/{op_type}-op{self.op(scope, op_type)}"
 
     def take(self, count: int) -> None:
-        """Give away numbers of nodes to what no dump shows."""
+        """Skip numbers of nodes that no dump shows."""
         self.next_cnode += count
 
     def cnode(self) -> int:
@@ -56,7 +56,7 @@ class Ids:
         return self.next_cnode - 1
 
     def state(self) -> tuple[Any, ...]:
-        """What the compilation of a graph reads and changes, as a value that can be a key.
+        """Return the counters that the compilation of a graph reads and changes, as a hashable value.
 
         Examples
         --------
@@ -70,6 +70,6 @@ class Ids:
         return self.next_graph, self.next_cnode, self.next_model, *counts
 
     def assume(self, state: tuple[Any, ...]) -> None:
-        """Take a state over."""
+        """Set the counters to a state."""
         self.next_graph, self.next_cnode, self.next_model, ops, texts = state
         self._ops, self.texts = dict(ops), dict(texts)

@@ -1,4 +1,4 @@
-"""The types of the values of one plan: those of the graph, or what follows from the shapes of its arguments."""
+"""The types of the values of one plan: those of the graph, or those inferred from the shapes of its arguments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ class Inference:
         return self._largest.get(id(value), self.of(value))
 
     def visit(self, node: Node) -> None:
-        """Infer the type of the next node; those of its operands are known."""
+        """Infer the type of the next node, whose operands were visited before."""
         if self._dynamic and not isinstance(node.abstract, MonadType):
             self._inferred[id(node)] = self._result(node, [self.of(operand) for operand in node.operands])
         if _has_open_shape(self.of(node)):
@@ -106,4 +106,4 @@ def leaves(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
         for item in abstract.items:
             yield from leaves(item)
     elif not isinstance(abstract, (MonadType, NoneType)):
-        raise UnsupportedError(f"a kernel cannot give a {type(abstract).__name__}")
+        raise UnsupportedError(f"a kernel cannot return a {type(abstract).__name__}")

@@ -1,6 +1,6 @@
-"""The compiler's graphs as files, as ``save_graphs`` and ``MS_DEV_SAVE_GRAPHS`` ask. [seed 004, spec mindspore 8.4]
+"""The compiler's graphs as files, for ``save_graphs`` and ``MS_DEV_SAVE_GRAPHS``. [seed 004, spec mindspore 8.4]
 
-Level 1 and 2 write IR text, level 3 also ``.dot``; in the documents' age level 2 (``True``) writes both.
+Levels 1 and 2 write IR text, level 3 also ``.dot``; in the documented releases level 2 (``True``) writes both.
 """
 
 import html
@@ -22,7 +22,7 @@ _DOT_LEVEL = MappingProxyType({"seed": 2, "2.7": 3, "2.10": 3})
 
 @dataclass(slots=True, kw_only=True)
 class GraphSaver:
-    """Writes graphs into a directory, numbered over the process.
+    """Writes graphs into a directory, numbered throughout the process.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class GraphSaver:
         return self.level > 0
 
     def save(self, stage: str, docs: Sequence[IrDoc]) -> list[Path]:
-        """Write the graphs of one stage of a compilation; returns the files.
+        """Write the graphs of one stage of a compilation, and return the files.
 
         Raises
         ------
         DumpWriteError
-            The directory cannot be written.
+            If the directory cannot be written.
         """
         if not self.active or not docs:
             return []
@@ -66,7 +66,7 @@ class GraphSaver:
 
 
 def dot(doc: IrDoc) -> str:
-    """A graph in the language of Graphviz: a table of operand ports for each node.
+    """Return a graph in the DOT language of Graphviz: a table of operand ports for each node.
 
     Examples
     --------

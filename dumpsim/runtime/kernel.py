@@ -1,4 +1,4 @@
-"""The work of one kernel task: operands, kernel, store, overflow, faults and the events around it."""
+"""The work of one kernel task: operands, computation, results, overflow, faults and events."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -30,9 +30,9 @@ from dumpsim.runtime.watched import Watched
 __all__ = ["Kernels", "aicore_error"]
 
 _CORES = ("aicore", "aivector")  # engines whose status word overflow detection reads [spec parallel 4.4]
-_DISCARD = 1 << 20  # dead buffers of at least this size give their pages back where memory is not reused
+_DISCARD = 1 << 20  # if memory is not reused, the pages of dead buffers of at least this size are freed
 
-_Shown = tuple[Wanted | None, list[Callable[[], None]]]  # who sees a kernel, and what runs after it for them
+_Shown = tuple[Wanted | None, list[Callable[[], None]]]  # the taps that see a kernel, and their deferred callbacks
 
 
 class Kernels:
@@ -45,9 +45,9 @@ class Kernels:
         Computes them.
     observers : Observers
     memory_reuse : bool
-        False: the pages of dead tensors are given back, since nobody will use their memory again.
+        If False, the pages of dead tensors are freed, since their memory is not reused.
     skipped : collection of str
-        Operator types and full names that are not launched, or ``all``.
+        Operator types and full names of kernels to skip, or ``all``.
     """
 
     def __init__(
@@ -82,19 +82,19 @@ class Kernels:
         return self._injector
 
     def prepared(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
-        """What runs a graph without tasks, where nobody watches it; None if its kernels run as tasks."""
+        """Return the graph prepared for a run without tasks, if nobody watches it; None if its kernels run as tasks."""
         if self.observers.taps or self._injector is not None or self._skipped:
             return None
         return self._preparation.of(binding, arguments)
 
     def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
-        """What runs a graph with tasks that are the same in every run; None if they have to be looked at."""
+        """Return the graph prepared for tasks that are the same in every run; None if it cannot be prepared."""
         if not self.observers.taps or self._injector is not None or self._skipped or not self.engine.values:
             return None
         return self._preparation.watched(binding, arguments)
 
     def inputs(self, binding: Binding, call: Call, task: Task) -> Task | None:
-        """Work before a collective: its inputs are shown before the rank meets the others; None: nobody looks."""
+        """Return a task that shows the inputs of a collective before the rank meets the others; None without taps."""
         if not self.observers.taps:
             return None
 
@@ -111,7 +111,7 @@ class Kernels:
         return Task(kind=TaskKind.CALLBACK, name=f"inputs of {call.node.full_name}", work=work)
 
     def run(self, binding: Binding, call: Call, task: Task) -> None:
-        """The work of one task."""
+        """Do the work of a kernel's task."""
         device = self.device
         faults: tuple[Any, ...] = ()
         if self._injector is not None:
@@ -145,14 +145,14 @@ class Kernels:
             self.observers.after(wanted, call, binding, overflow=status != 0, overflow_status=status if on_core else 0)
         if later:
             kind, name = TaskKind.CALLBACK, f"callback of {call.node.full_name}"
-            behind = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
-            # the tensors live until all of that ran
-            behind.append(Task(kind=kind, name=name, work=lambda _: self.bury(binding, call)))
-            device.stream(task.stream_id).follow(behind)
+            following = [Task(kind=kind, name=name, work=_callback(deferred)) for deferred in later]
+            # the tensors live until all callbacks have run
+            following.append(Task(kind=kind, name=name, work=lambda _: self.bury(binding, call)))
+            device.stream(task.stream_id).follow(following)
         else:
             self.bury(binding, call)
 
-    def look(self, binding: Binding, call: Call, task: Task) -> None:
+    def check_index(self, binding: Binding, call: Call, task: Task) -> None:
         """Stop the task of a kernel with an index out of range.
 
         Raises
@@ -166,21 +166,21 @@ class Kernels:
             raise self._stopped(binding, call, task, shown, None, index)
 
     def _index(self, binding: Binding, call: Call) -> OutOfRange | None:
-        """The index that stops a kernel."""
+        """Return the index that stops a kernel; None if it runs."""
         operands = [_operand(binding, argument) for argument in call.arguments]
         return stopping_index(self.device, call.definition, operands, call.attrs, full_name=call.node.full_name)
 
     def _stopped(
         self, binding: Binding, call: Call, task: Task, shown: _Shown, code: int | None, index: OutOfRange | None
     ) -> TaskFailure:
-        """Tell that the hardware stops a kernel; returns what the task raises."""
+        """Report that the hardware stops a kernel; return the exception for the task to raise."""
         wanted, later = shown
         error = aicore_error(self.device, task, code or AICORE_EXCEPTION, index)
         if self.observers.failing is not None:
             self.observers.failing()
             wanted = self.observers.task(binding, call, task, later.append)
         if wanted is not None:
-            # the stream stops here: nothing can be put after this kernel
+            # the stream stops here: no callback can be deferred
             stop = {"error": str(error), "error_code": code or AICORE_EXCEPTION}
             self.observers.after(wanted, call, binding, **stop, defer=None)
             for deferred in later:
@@ -188,7 +188,7 @@ class Kernels:
         return TaskFailure(error)
 
     def _show(self, binding: Binding, call: Call, task: Task) -> _Shown:
-        """Tell that a kernel is about to run; who wants to know what it did, and what they put after it."""
+        """Report that a kernel is about to run; return the taps that want its event, and their deferred callbacks."""
         later: list[Callable[[], None]] = []
         wanted = self.observers.task(binding, call, task, later.append) if self.observers.taps else None
         if wanted is not None:
@@ -196,7 +196,7 @@ class Kernels:
         return wanted, later
 
     def _share(self, binding: Binding, call: Call, gate: Attendance, faults: Sequence[Any]) -> int:
-        """Store what a collective gave this rank; returns AI Core's status word, which it does not touch."""
+        """Store a collective's outputs; return 0, since it does not touch AI Core's status word."""
         if self.engine.values:
             results: list[Any] = list(gate.outputs())
             for fault in faults:
@@ -207,7 +207,7 @@ class Kernels:
         return 0
 
     def compute(self, binding: Binding, call: Call, faults: Sequence[Any] = ()) -> int:
-        """Run the kernel; returns AI Core's status word."""
+        """Run the kernel, and return AI Core's status word."""
         if not self.engine.values:
             skip(
                 self.engine,
@@ -220,7 +220,7 @@ class Kernels:
         if call.definition is TRANS_DATA:
             (source,) = call.arguments
             assert isinstance(source, Slot)
-            values = binding.array(source)  # the layout alone: every bit of every number stays
+            values = binding.array(source)  # only the layout changes: the bits of the numbers stay
             (output,) = call.outputs
             binding.put(output, values if output.plain else values.copy())  # its readers take the copy
             return 0
@@ -256,14 +256,14 @@ class Kernels:
         )
 
     def bury(self, binding: Binding, call: Call) -> None:
-        """The tensors that are unused after this kernel."""
+        """End the lives of the tensors that are unused after this kernel."""
         for slot in call.deaths:
             buffer = binding.end(slot)
             if not self._memory_reuse and buffer.size >= _DISCARD:
                 self.device.memory.discard(buffer)
 
     def _store(self, binding: Binding, call: Call, computed: Computed) -> int:
-        """Write what a kernel computed; not 0 if a number did not fit its type."""
+        """Write the results of a kernel; return AI Core's status word, 0 if all numbers fit their types."""
         mode = self.device.overflow
         head = call.node.members[0].op_type if call.node.members else call.definition.name
         cube = head in self.device.chip.cube_ops
@@ -299,14 +299,14 @@ class Kernels:
             raise self.device.memory.out_of_memory(sum(slot.nbytes for slot in call.outputs), call.node.full_name)
 
     def _stomp(self, binding: Binding, call: Call, fault: Any) -> None:
-        """Overwrite bytes that are not the operator's own."""
+        """Overwrite bytes outside of the operator's outputs, for a fault."""
         if fault.address is not None:
             address = fault.address + fault.offset
         elif fault.target is not None:
             address = self._target(fault.target, fault.slot) + fault.offset
         else:
             if not call.outputs:
-                raise DeviceError("an operator without output cannot write behind it", where=call.node.full_name)
+                raise DeviceError("an operator without outputs cannot write past their end", where=call.node.full_name)
             address = binding.buffer(call.outputs[0]).end + fault.offset
         self.device.memory.write(address, np.full(fault.nbytes, fault.byte, np.uint8))
 
@@ -320,18 +320,18 @@ class Kernels:
 
 
 def _largest(binding: Binding, call: Call) -> tuple[int, ...]:
-    """The shape with room for every result of a kernel whose values decide its shape."""
+    """Return the upper bound of a result's shape that the values decide."""
     assert call.definition.largest is not None
     return call.definition.largest([binding.shape(slot) for slot in call.arguments if isinstance(slot, Slot)])
 
 
 def _callback(deferred: Callable[[], None]) -> Callable[[Task], None]:
-    """Work that a listener put after a kernel, as a task."""
+    """Return a listener's deferred callback as the work of a task."""
     return lambda _: deferred()
 
 
 def aicore_error(device: Device, task: Task, code: int, index: OutOfRange | None = None) -> DeviceError:
-    """What the next synchronisation says of a kernel that the hardware stopped, at an index out of range if given."""
+    """Return the error that the next synchronisation raises for a kernel that the hardware stopped."""
     # the fields of the vendor's message [spec parallel 4.5]
     error = DeviceError(
         f"Sync stream failed, error code {code}. EZ9999: Aicore kernel execute failed, device_id={device.device_id}, "
@@ -345,7 +345,7 @@ def aicore_error(device: Device, task: Task, code: int, index: OutOfRange | None
 
 
 def _operand(binding: Binding, argument: Argument) -> Any:
-    """An operand as an engine takes it."""
+    """Return an operand for an engine."""
     if isinstance(argument, Slot):
         array = binding.array(argument)
         return array.item() if argument.scalar else array

@@ -32,12 +32,12 @@ __all__ = ["Lifetime", "LoadedGraph", "Shapes"]
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
-_PLANS = 8  # bindings that a graph with open shapes keeps
+_PLANS = 8  # bindings that are cached for a graph with open shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """When a tensor holds its memory.
+    """The time during which a tensor occupies its memory.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Lifetime:
     owner : str
         Full name of the producing node, or parameter name.
     kind : str
-        As in `Slot.kind`.
+        See `Slot.kind`.
     slot : int
         Output slot of the producer.
     address, nbytes : int
         Of the last run.
     born, dead : str
-        Full names of the first and the last kernel that needs it; "" for the begin and the end of the run.
+        Full names of the first and the last kernel that needs it; "" for the beginning and the end of the run.
     """
 
     graph_id: int
@@ -75,7 +75,7 @@ class LoadedGraph:
         ``plan_of(kernel_graph, shapes)`` gives the plan for the shapes of the arguments, None if they are fixed.
     weights : Weights
     storages : sequence
-        The rank's holders of weights, where the graph's Parameters have indexes.
+        The rank's `Storage` objects, into which the graph's Parameters have indexes.
     kernels : Kernels
     keep_views : bool
         See `Binding`.
@@ -96,9 +96,9 @@ class LoadedGraph:
         self.nodes = kernel_graph.order
         self.binding: Binding | None = None
         self._launched: Binding | None = None  # of the run whose results are not yet collected
-        self._prepared: Prepared | None = None  # what runs it, where no tasks do
-        self._watched: Watched | None = None  # what its tasks do, where that is known
-        self._streams: set[int] = set()  # where that run has put its tasks
+        self._prepared: Prepared | None = None  # of a run without tasks
+        self._watched: Watched | None = None  # of a run whose tasks are planned
+        self._streams: set[int] = set()  # with tasks of the last run
         self._device = device
         self._plan_of = plan_of
         self._repeated = replace(kernel_graph, order=kernel_graph.repeats) if kernel_graph.repeats else kernel_graph
@@ -118,7 +118,7 @@ class LoadedGraph:
 
     # ------------------------------------------------------------- memory
     def reserve(self) -> None:
-        """Take the memory that lasts, and see whether the workspace fits; open shapes wait for the first run."""
+        """Allocate the constants, and check that the workspace fits; for open shapes the first run does so."""
         if not self._dynamic:
             self.binding = self._load(())
             plan = self.binding.plan
@@ -128,14 +128,14 @@ class LoadedGraph:
                 raise self._with_largest(error, plan) from None
 
     def release(self) -> None:
-        """Give all memory back; weights stay."""
+        """Free all memory but that of weights."""
         self.unclaim()
         for key in list(self._bindings):
             self._unload(key)
         self.binding = None
 
     def unclaim(self) -> None:
-        """Give the workspace back; results that were not collected are lost."""
+        """Free the workspace; results that were not collected are lost."""
         self._launched = None
         workspace = None if self.binding is None else self.binding.unclaim()
         if workspace is not None:
@@ -176,7 +176,7 @@ class LoadedGraph:
                 self._device.memory.free(buffer)
 
     def _claim(self, binding: Binding) -> None:
-        """Give a plan its workspace."""
+        """Allocate the workspace of a plan."""
         if binding is not self.binding:
             self.unclaim()
             self.binding = binding
@@ -191,7 +191,7 @@ class LoadedGraph:
         binding.claim(workspace)
 
     def _with_largest(self, error: DeviceError, plan: GraphPlan) -> DeviceError:
-        """The error with the tensors that make the workspace large."""
+        """Add the largest tensors of the workspace to an error."""
         largest = sorted(plan.planned, key=lambda p: (-p.nbytes, p.offset))[:8]
         lines = [f"  {p.offset:>14} {p.nbytes:>14} {p.kind:<10} {p.name}" for p in largest]
         error.add_note(f"largest tensors of {self._owner} (offset, bytes):\n" + "\n".join(lines))
@@ -204,7 +204,7 @@ class LoadedGraph:
         Raises
         ------
         DeviceError
-            If the results of the launch before were not collected: they lie in the workspace.
+            If the results of the previous launch were not collected: they are in the workspace.
         """
         if self._launched is not None:
             raise DeviceError("the graph is launched again before its results are collected", where=self._owner)
@@ -257,12 +257,12 @@ class LoadedGraph:
         return [self._result(binding, slot) for slot in binding.plan.results]
 
     def _enqueue(self, binding: Binding) -> None:
-        """Put the tasks on their streams; a model counts its tasks, events too, anew in each run."""
+        """Put the tasks on their streams; a model restarts the count of tasks and events in each run."""
         device = self._device
         ids = TaskIds() if self.kernel_graph.model_id else None
         if ids is not None:
             if self._watched is not None:
-                self._watched.tell_inputs()
+                self._watched.report_inputs()
             else:
                 self._kernels.observers.data(binding, device.clock.now_ns)
         self._streams = {COMPUTE_STREAM}
@@ -276,7 +276,7 @@ class LoadedGraph:
         for launch in self.kernel_graph.launches:
             kernel = calls.get(id(launch.node))
             group = None if kernel is None else self._group(kernel, context)
-            # a model has numbered the streams of its groups itself
+            # a model numbers the streams of its groups itself
             number = launch.stream if group is None or ids is not None else COMPUTE_STREAM + 1 + group.number
             self._streams.add(number)
             stream = device.stream(number)
@@ -306,7 +306,7 @@ class LoadedGraph:
             task.cost_ns = gate.cost_ns
             inputs = self._kernels.inputs(binding, call, task)
             if inputs is not None:
-                stream.launch(inputs, TaskIds())  # the numbers of the others do not depend on who looks
+                stream.launch(inputs, TaskIds())  # ids of other tasks do not depend on listeners
                 inputs.task_id = UNKNOWN_TASK_ID
         if self._device.races is not None:
             task.touches = partial(touched, binding, call, None if group is None else group.name)
@@ -332,7 +332,7 @@ class LoadedGraph:
             return Unknown(slot.name, slot.dtype.numpy, binding.shape(slot))
         values = binding.array(slot)
         if not values.flags.writeable and values.dtype == slot.dtype.numpy:
-            return values  # shared, as the results of collectives in PYNATIVE
+            return values  # shared, like the results of collectives in PYNATIVE
         return np.array(values, dtype=slot.dtype.numpy)
 
     # ------------------------------------------------------------- reports

@@ -1,4 +1,4 @@
-"""A job of very many ranks: all of them in lockstep, and chosen ones as they would run by themselves."""
+"""A job of very many ranks: all of them run in lockstep, and chosen ones also run the script by themselves."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -34,30 +34,30 @@ _DUMPS = ("MINDSPORE_DUMP_CONFIG",)  # belong to the chosen ranks
 class Lockstep:
     """Runs one compiled network in all ranks of a job.
 
-    The ranks do not run the script: what it compiles is run for all of them, kernel by kernel, on stacks of their
-    tensors. Chosen ranks run the script too, each by itself with its own dump, and get from the collectives what the
-    stacks have computed, after a comparison of what they bring with what the stacks have for them.
+    The ranks do not run the script: the compiled network runs for all of them, kernel by kernel, on stacks of their
+    tensors. Chosen ranks run the script too, each by itself with its own dump. Their collectives return the results of
+    the stacks, after a check that the ranks' own tensors equal those of the stacks.
 
     Parameters
     ----------
     build : callable
-        Makes the network: called without arguments in the place of rank 0, and again in each chosen rank. Returns the
-        step: a function of numpy arrays that runs one compiled network. Nothing that it makes may depend on the rank,
-        except in chosen ranks what the network's values do not depend on.
+        Creates the network: called without arguments as rank 0, and again in each chosen rank. Returns the step: a
+        function of numpy arrays that runs one compiled network. Nothing that it creates may depend on the rank, except
+        for parts of chosen ranks that do not affect the network's values.
     ranks : int
     chosen : sequence of int
         Ranks that run the script as well.
     environment : mapping, optional
-        As of `dumpsim.world.launch`.
+        See `dumpsim.world.launch`.
     settings : RunSettings, optional
-        As of `dumpsim.world.launch`.
+        See `dumpsim.world.launch`.
     group : int
-        How many ranks are stacked in one array, see `StackRun`.
+        Number of ranks that are stacked in one array, see `StackRun`.
 
     Raises
     ------
     BadInputError
-        For no rank, and a chosen rank that the job does not have.
+        For less than one rank, and a chosen rank outside of the job.
 
     Examples
     --------
@@ -98,9 +98,9 @@ class Lockstep:
         self._shared[VARIABLE] = self._settings.to_text()
         self._record = Record(self.chosen)
         self._run: StackRun | None = None
-        self._places: list[int | Array] = []  # of the program's inputs: which argument of the step, or a constant
+        self._places: list[int | Array] = []  # by input of the program: index of the step's argument, or a constant
         self._storages: dict[str, int] = {}
-        self._keep: list[Any] = []
+        self._alive: list[Any] = []  # objects that must live as long as the job
         self._scripts: dict[int, tuple[RankContext, Step]] = {}
 
     # ---------------------------------------------------------------- steps
@@ -122,7 +122,7 @@ class Lockstep:
         ]
         self._record.clear()
         spare = [list(value.parts) for value in self.outputs if isinstance(value, Stack)]
-        self.outputs = []  # those of the last step give the new ones their memory
+        self.outputs = []  # their memory is reused for the new ones
         self.outputs = run.step(given, spare)
         by_place = {place: value for place, value in zip(self._places, given, strict=True) if isinstance(place, int)}
         for rank in self.chosen:
@@ -131,12 +131,12 @@ class Lockstep:
             self._record.check_end(rank)
 
     def output(self, number: int, rank: int) -> Any:
-        """An output of the network in one rank, after the last step."""
+        """Return an output of the network in one rank, after the last step."""
         value, rank = self.outputs[number], self._checked(rank)
         return np.array(of_rank(value, rank)) if isinstance(value, np.ndarray | Stack) else value
 
     def weight(self, name: str, rank: int) -> Array:
-        """A weight in one rank, after the last step."""
+        """Return a weight in one rank, after the last step."""
         return np.array(of_rank(self._weight(name), self._checked(rank)))
 
     def is_shared(self, name: str) -> bool:
@@ -151,7 +151,7 @@ class Lockstep:
         return sum(value.nbytes for value in held if isinstance(value, np.ndarray | Stack))
 
     def close(self) -> None:
-        """End the chosen ranks: what a script does at its end."""
+        """End the chosen ranks, as at the end of a script."""
         while self._scripts:
             _, (context, _) = self._scripts.popitem()
             context.run(context.close)
@@ -164,14 +164,14 @@ class Lockstep:
 
     # -------------------------------------------------------------- program
     def _opened(self, inputs: Sequence[Any]) -> StackRun:
-        """The program of all ranks, captured where that was not done."""
+        """Return the program of all ranks, captured on first use."""
         if self._run is None:
             probes = [_probe(value, at) for at, value in enumerate(inputs)]
             context = self._context(0, quiet=True)
             program, arguments, session = context.run(_captured, self._build, probes)
             self._places = _places(program, arguments, probes)
             context.run(self._load, program, session)
-            self._keep = [context, session, program]
+            self._alive = [context, session, program]
         assert self._run is not None
         return self._run
 
@@ -211,7 +211,7 @@ class Lockstep:
         )
 
     def _script(self, rank: int) -> tuple[RankContext, Step]:
-        """A chosen rank's script."""
+        """Return a chosen rank's context and step, created on first use."""
         found = self._scripts.get(rank)
         if found is None:
             context = self._context(rank)
@@ -226,7 +226,7 @@ class Lockstep:
     # ------------------------------------------------------------- look-ups
     def _weight(self, name: str) -> Value:
         if name not in self._storages:
-            raise BadInputError("no weight has this name", where=name, allowed=self._storages)
+            raise BadInputError("unknown weight", where=name, allowed=self._storages)
         assert self._run is not None
         return self._run.weights[self._storages[name]]
 
@@ -237,7 +237,7 @@ class Lockstep:
 
 
 class _Captured(BaseException):
-    """Leaves the script with what it wanted to run."""
+    """Leaves the script with the program that it wants to run."""
 
     def __init__(self, program: Program, arguments: Sequence[Any]) -> None:
         super().__init__("captured")
@@ -246,7 +246,7 @@ class _Captured(BaseException):
 
 
 class _Capturing(Session):
-    """A session that runs no program."""
+    """A session that captures the first program instead of running it."""
 
     def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
         """Leave the script with the program."""
@@ -254,7 +254,7 @@ class _Capturing(Session):
 
 
 def _captured(build: Callable[[], Step], probes: Sequence[Array]) -> tuple[Program, list[Any], Session]:
-    """What the step of a script wants to run for these arguments."""
+    """Return the program that the step of a script runs for these arguments, its arguments, and the session."""
     session = _Capturing()
     Session.use(session)
     step = build()
@@ -266,7 +266,7 @@ def _captured(build: Callable[[], Step], probes: Sequence[Array]) -> tuple[Progr
 
 
 def _probe(value: Any, at: int) -> Array:
-    """An argument for the capture: of the type that ranks have, with bits that no other argument has."""
+    """Return an argument for the capture: of the ranks' type and shape, with bits that no other argument has."""
     array = value[0] if isinstance(value, Stack) else np.asarray(value(0) if callable(value) else value)
     return _noise(array.shape, array.dtype, at)
 
@@ -280,7 +280,7 @@ def _noise(shape: tuple[int, ...], kind: "np.dtype[Any]", seed: int) -> Array:
 
 
 def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array]) -> list[int | Array]:
-    """Which probe each argument of the program is; an argument that is no probe is equal in all ranks."""
+    """Return which probe each argument of the program is; an argument that is not a probe is equal in all ranks."""
     free = list(range(len(probes)))
     places: list[int | Array] = []
     for argument in arguments:
@@ -292,7 +292,7 @@ def _places(program: Program, arguments: Sequence[Any], probes: Sequence[Array])
             free.remove(at)
     if free:
         raise BadInputError(
-            f"argument {free[0]} of the step is not an argument of the network that it runs",
+            f"argument {free[0]} of the step is not passed to the network",
             where=program.name or "step",
         )
     return places

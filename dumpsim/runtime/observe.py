@@ -1,4 +1,4 @@
-"""What the runtime reports to its listeners: references to tensors, and the events around graphs, runs and tasks."""
+"""Reports to listeners: references to tensors, and the events of graphs, runs and tasks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,19 +32,19 @@ _BYTE = dtype("uint8")
 
 Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields
 _Hosts = dict[tuple[int, int], TensorRef]
-PlaceOf = Callable[[Slot, int], Place]  # where a tensor of so many bytes is in every run
+PlaceOf = Callable[[Slot, int], Place]  # the place of a tensor of so many bytes in every run
 
 
 class Observers:
-    """The taps of a session; an event's tensors are gathered only for taps that want it."""
+    """The taps of a session; references to an event's tensors are created only for taps that want it."""
 
     def __init__(self, rank: int) -> None:
         self.taps: list[Tap] = []
         self.rank = rank
-        self.constants_told = 0
+        self.constants_reported = 0
         self.compiled_root = -1
-        self.failing: Callable[[], object] | None = None  # called before taps are notified of a kernel that fails
-        # references to host constants, by identity and slot: those of a plan are the same in every run
+        self.failing: Callable[[], object] | None = None  # called before taps are notified of a failing kernel
+        # references to host constants by identity and slot, cached since a plan's are the same in every run
         self._hosts: WeakKeyDictionary[GraphPlan, _Hosts] = WeakKeyDictionary()
 
     def graph_compiled(
@@ -53,12 +53,12 @@ class Observers:
         kernels: Sequence[Node],
         plan: GraphPlan | None = None,
     ) -> None:
-        """Tell of a compiled kernel graph that runs these kernels; graphs of open shapes have no plan yet."""
+        """Report a compiled kernel graph that runs these kernels; graphs with open shapes have no plan yet."""
         if not self.taps:
             return
         doc = kernel_graph.doc
         if doc is not None and plan is not None and not kernel_graph.model_id:
-            doc = with_build_info(doc, plan.calls)  # that of a model is of the graph that GE was given
+            doc = with_build_info(doc, plan.calls)  # a model's document shows the graph before GE's changes
         event = GraphEvent(
             doc=doc,
             graph_id=kernel_graph.graph_id,
@@ -75,24 +75,24 @@ class Observers:
         )
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
-            if kernel_graph.root_graph_id != self.compiled_root:  # each compilation counts its constants anew
-                self.compiled_root, self.constants_told = kernel_graph.root_graph_id, 0
+            if kernel_graph.root_graph_id != self.compiled_root:  # each compilation counts from 0
+                self.compiled_root, self.constants_reported = kernel_graph.root_graph_id, 0
             found = constants(doc) if doc is not None else ()
-            refs = tuple(_constant_refs(found, self.constants_told))
-            event = replace(event, constants=refs, first_constant=self.constants_told)
-            self.constants_told += len(found)
+            refs = tuple(_constant_refs(found, self.constants_reported))
+            event = replace(event, constants=refs, first_constant=self.constants_reported)
+            self.constants_reported += len(found)
             for tap in wanting:
                 tap.graph_compiled(event)
 
     def run_begin(self, kernel_graph: KernelGraph, run_count: int, kind: str) -> None:
-        """Tell that a root graph begins a run."""
+        """Report that a root graph begins a run."""
         event = self._run(kernel_graph, run_count, kind)
         for tap in self.taps:
             if tap.wants(event):
                 tap.run_begin(event)
 
     def run_end(self, kernel_graph: KernelGraph, own: Sequence[tuple[int, Binding]], run_count: int, kind: str) -> None:
-        """Tell that a root graph has ended a run; the parameters of `own` graphs, by id, are there to be read."""
+        """Report that a root graph has ended a run; the event has the parameters of the `own` graphs, by id."""
         event = self._run(kernel_graph, run_count, kind)
         wanting = [tap for tap in self.taps if tap.wants(event)]
         if wanting:
@@ -118,7 +118,7 @@ class Observers:
     def task(
         self, binding: Binding, call: Call, task: Task, defer: Callable[[Callable[[], None]], None] | None = None
     ) -> Wanted | None:
-        """The taps that want the event of a task and its fields, None if none does."""
+        """Return the taps that want the event of a task, and its fields; None if no tap wants it."""
         if not self.taps:
             return None
         fields = self.fields(binding, call, task.task_id, task.stream_id, task.end_ns)
@@ -131,9 +131,9 @@ class Observers:
         return wanting, self.gathered(binding, call, fields)
 
     def fields(self, binding: Binding, call: Call, task_id: int, stream_id: int, time_ns: int = 0) -> dict[str, Any]:
-        """The fields of a task's event, but for its tensors."""
+        """Return the fields of a task's event without its tensors."""
         node, graph = call.node, binding.plan.kernel_graph
-        return {  # an event is made of them up to three times, which is cheaper than `replace`
+        return {  # used for up to three events, which is cheaper than `replace`
             "op_type": node.op_type,
             "full_name": node.full_name,
             "graph_id": graph.graph_id,
@@ -154,14 +154,14 @@ class Observers:
     def gathered(
         self, binding: Binding, call: Call, fields: dict[str, Any], place: "PlaceOf | None" = None
     ) -> dict[str, Any]:
-        """The fields with the tensors of the task; `place`: see `slot_ref`."""
+        """Add the tensors of the task to the fields; for `place` see `slot_ref`."""
         fields["operands"] = self._operands(binding, call, place=place)
         fields["outputs"] = _outputs(binding, call, place)
         fields["arguments"] = _arguments(call)
         return fields
 
     def data(self, binding: Binding, time_ns: int) -> None:
-        """Tell of the inputs of a model: nodes of type Data, which no task runs, so that their ids are unknown."""
+        """Report the inputs of a model: nodes of type Data, whose ids are unknown since no task runs them."""
         for slot in binding.plan.parameters if self.taps else ():
             event = self.data_event(binding, slot, time_ns)
             wanting = [tap for tap in self.taps if tap.wants(event)]
@@ -173,7 +173,7 @@ class Observers:
                     tap.after_task(event)
 
     def data_event(self, binding: Binding, slot: Slot, time_ns: int = 0) -> TaskEvent:
-        """The event of an input of a model, but for its tensor."""
+        """Return the event of an input of a model, without its tensor."""
         graph = binding.plan.kernel_graph
         return TaskEvent(
             op_type="Data",
@@ -201,7 +201,7 @@ class Observers:
         error: str,
         error_code: int,
     ) -> None:
-        """Tell that the hardware stopped an operator that ran at once, in no graph."""
+        """Report that the hardware stopped a PYNATIVE operator, which belongs to no graph."""
         if self.failing is not None:
             self.failing()
         event = TaskEvent(
@@ -233,7 +233,7 @@ class Observers:
         task: Task,
         operands: Callable[[], tuple[TensorRef, ...]],
     ) -> Wanted | None:
-        """Tell that an operator is about to run at once, in no graph; the taps that want its event, and its fields."""
+        """Report that a PYNATIVE operator is about to run; return the taps that want its event, and its fields."""
         if not self.taps:
             return None
         fields: dict[str, Any] = {
@@ -259,21 +259,21 @@ class Observers:
         return wanted
 
     def single_ran(self, wanted: Wanted, outputs: tuple[TensorRef, ...], *, overflow: bool) -> None:
-        """Tell that such an operator has run."""
+        """Report that a PYNATIVE operator has run."""
         taps, fields = wanted
         event = TaskEvent(**{**fields, "outputs": outputs, "overflow": overflow})
         for tap in taps:
             tap.after_task(event)
 
     def before(self, wanted: Wanted) -> None:
-        """Tell that a kernel is about to run."""
+        """Report that a kernel is about to run."""
         taps, fields = wanted
         event = TaskEvent(**fields)
         for tap in taps:
             tap.before_task(event)
 
     def after(self, wanted: Wanted, call: Call, binding: Binding, **changes: Any) -> None:
-        """Tell that a kernel has run; the versions of what it wrote are new."""
+        """Report that a kernel has run; the tensors that it wrote have new versions."""
         taps, fields = wanted
         operands = self._operands(binding, call, fields["operands"])
         event = TaskEvent(**{**fields, "operands": operands, "outputs": _outputs(binding, call), **changes})
@@ -287,10 +287,10 @@ class Observers:
         before: tuple[TensorRef, ...] = (),
         place: "PlaceOf | None" = None,
     ) -> tuple[TensorRef, ...]:
-        """References to a call's operands as they are now, tuples of tensors take one slot per tensor.
+        """Return references to a call's current operands, with one slot for each tensor of a tuple.
 
-        Numbers, texts and types are attributes in a model, not operands. `before` has the references of before the
-        kernel ran: those of a version that has not ended still hold.
+        In a model, numbers, texts and types are attributes, not operands. `before` has the references made before the
+        kernel ran; those whose version has not changed are used again.
         """
         plan = binding.plan
         graph = plan.kernel_graph
@@ -318,12 +318,12 @@ class Observers:
 
 
 def _outputs(binding: Binding, call: Call, place: "PlaceOf | None" = None) -> tuple[TensorRef, ...]:
-    """References to a call's outputs as they are now."""
+    """Return references to a call's current outputs."""
     return tuple(slot_ref(binding, output, output.slot, produced=True, place=place) for output in call.outputs)
 
 
 def _outputs_of(binding: Binding, running: Call, name: str) -> NodeOutputs | None:
-    """The outputs of a node as memory holds them while `running` runs, or right after it."""
+    """Return the outputs of a node as they are in memory while `running` runs, or right after it."""
     ran = True
     for call in binding.plan.calls:
         if call.node.full_name == name:
@@ -340,7 +340,7 @@ def _outputs_of(binding: Binding, running: Call, name: str) -> NodeOutputs | Non
 
 
 def _planned_ref(binding: Binding, slot: Slot) -> TensorRef:
-    """The reference to an output, alive or not, by its place in memory."""
+    """Return the reference to an output, alive or not, by its address."""
     if binding.is_alive(slot):
         return slot_ref(binding, slot, slot.slot, produced=True)
     address, nbytes = binding.address(slot), binding.nbytes(slot)
@@ -360,7 +360,7 @@ def _planned_ref(binding: Binding, slot: Slot) -> TensorRef:
 
 
 def _readers(kernels: Sequence[Node]) -> dict[str, tuple[str, ...]]:
-    """The kernels that read each parameter of a graph."""
+    """Return the kernels that read each parameter of a graph."""
     found: dict[str, list[str]] = {}
     for node in kernels:
         pending: list[Value] = list(node.operands)
@@ -374,7 +374,7 @@ def _readers(kernels: Sequence[Node]) -> dict[str, tuple[str, ...]]:
 
 
 def _lost_marks(kernels: Sequence[Node]) -> Iterator[tuple[str, str]]:
-    """Operators that carried the mark of set_dump before a node without one took their place."""
+    """Yield operators with a mark of set_dump that were replaced by a node without one, and that node."""
     for node in kernels:
         pending = list(node.members) if node.dump_mark is None else []
         while pending:
@@ -385,7 +385,7 @@ def _lost_marks(kernels: Sequence[Node]) -> Iterator[tuple[str, str]]:
 
 
 def _originals(node: Node) -> tuple[str, ...]:
-    """Full names of what a node replaced: the members of a fused one, the whole of a part."""
+    """Return the full names of the operators that a node replaces: a fused node's members, or the whole of a part."""
     if node.members:
         return tuple(name for member in node.members for name in (_originals(member) or (member.full_name,)))
     return (node.original_name,) if node.original_name else ()
@@ -400,18 +400,19 @@ def slot_ref(
     produced: bool = False,
     place: PlaceOf | None = None,
 ) -> TensorRef:
-    """The reference to a tensor in device memory.
+    """Return the reference to a tensor in device memory.
 
     Parameters
     ----------
     number : int
         Slot of the operand or output.
     is_own : bool
-        The graph is a segment of the network's own function.
+        Whether the graph is a segment of the network's own function.
     produced : bool
-        As an output of the kernel that made it.
+        Whether the tensor is shown as an output of the kernel that computed it.
     place : callable, optional
-        ``place(slot, nbytes)`` gives what reads the bytes, in place of one that does so as long as the tensor lives.
+        ``place(slot, nbytes)`` returns the function that reads the bytes in every run; by default the reference is
+        valid as long as the tensor lives.
     """
     buffer = binding.buffer(slot)
     kind = slot.root.kind
@@ -443,7 +444,7 @@ def slot_ref(
 
 
 def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
-    """A host constant as the array that a device would be given, None if it is not a number.
+    """Return a host constant as the array that a device would get; None if it does not consist of numbers.
 
     Examples
     --------
@@ -469,7 +470,7 @@ def host_array(value: Any, abstract: Abstract) -> tuple[Array, DType] | None:
 def bytes_ref(
     flat: Bytes, kind: DType, shape: tuple[int, ...], slot: int, *, origin: str = "device", name: str = ""
 ) -> TensorRef:
-    """The reference to a tensor that lies on the host, as those of PYNATIVE do: it has no address on the device."""
+    """Return the reference to a tensor on the host, such as those of PYNATIVE: it has no address on the device."""
     return TensorRef(
         slot=slot,
         dtype=kind,
@@ -486,14 +487,14 @@ def bytes_ref(
 
 
 def host_ref(content: tuple[Array, DType] | None, slot: int, name: str = "") -> TensorRef:
-    """The reference to a constant that lies in no device memory."""
+    """Return the reference to a constant that is not in device memory."""
     array, kind = content if content is not None else (_NOTHING, _BYTE)
     flat: Bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return bytes_ref(flat, kind, tuple(array.shape), slot, origin="none" if content is None else "constant", name=name)
 
 
 class _Still:
-    """The place of bytes that nobody writes."""
+    """The place of constant bytes."""
 
     __slots__ = ("_bytes", "version")
 
@@ -506,7 +507,7 @@ class _Still:
 
 
 def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]:
-    """Constants that are numbers, named by their number in the compilation."""
+    """Yield references to numeric constants, named by their index in the compilation."""
     for number, constant in enumerate(found, first):
         content = host_array(constant.value, constant.abstract)
         if content is not None:
@@ -514,7 +515,7 @@ def _constant_refs(found: Sequence[ConstRef], first: int) -> Iterator[TensorRef]
 
 
 def _arguments(call: Call) -> dict[str, Any]:
-    """Host operands by the name that the operator's definition gives them."""
+    """Return host operands by the names in the operator's definition."""
     names = call.definition.operands
     return {
         name: argument.value

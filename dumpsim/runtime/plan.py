@@ -1,4 +1,4 @@
-"""The plan of a kernel graph before it runs: operands and outputs of kernels, how tensors lie, when memory is whose."""
+"""The plan of a kernel graph before it runs: operands and outputs of kernels, layouts and life times of tensors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ __all__ = ["Argument", "Call", "GraphPlan", "HostValue", "is_dynamic", "slots_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostValue:
-    """An operand that never reaches the device: a number, a tuple of numbers, a string, a type, None."""
+    """An operand that is not on the device: a number, a tuple of numbers, a string, a type, None."""
 
     value: Any
     abstract: Abstract
 
 
-# what an operand is: a tensor, a host value, a tuple of these, or an ordering token (None)
+# an operand: a tensor, a host value, a tuple of these, or an ordering token (None)
 Argument: TypeAlias = Union[Slot, HostValue, tuple["Argument", ...], None]  # noqa: UP007 (it names itself)
 
 
@@ -32,7 +32,7 @@ class Call:
     Attributes
     ----------
     node, definition
-        What is run.
+        The operator.
     arguments : tuple of Argument
         Operands in order, ordering tokens left out.
     outputs : tuple of Slot
@@ -41,15 +41,15 @@ class Call:
     attrs : mapping
         Keywords of the kernel.
     engine : str
-        What runs it, as in `OpDef.engine`.
+        The hardware engine that runs it, see `OpDef.engine`.
     cost_ns, flops : int
         Duration on the virtual clock, and the operations that it follows from.
     stream : int
-        Where it runs.
+        Number of the stream.
     births, deaths : tuple of Slot
-        What is allocated before it, and what is unused after it.
+        The tensors that are allocated before it, and those that are unused after it.
     freed : frozenset of Slot
-        Operands that show no memory, see `dumpsim.runtime.freed`.
+        Operands whose memory is already freed, see `dumpsim.runtime.freed`.
     """
 
     node: Node
@@ -81,7 +81,7 @@ class GraphPlan:
         Of the parameters that are not weights.
     constants, weights : tuple of Slot
     planned : tuple of Slot
-        Everything that lies in the workspace.
+        All tensors in the workspace.
     results : tuple of Slot
         The graph's output tensors.
     workspace : int
@@ -103,12 +103,12 @@ class GraphPlan:
 
 
 def is_dynamic(kernel_graph: KernelGraph) -> bool:
-    """Whether the shape of an argument is known to the run only."""
+    """Whether the shape of an argument is known at run time only."""
     return any(-1 in parameter.abstract.shape for parameter in kernel_graph.arguments)
 
 
 def slots_of(argument: Argument) -> Iterator[Slot]:
-    """The tensors of an argument, tuples flattened."""
+    """Yield the tensors of an argument, tuples flattened."""
     if isinstance(argument, Slot):
         yield argument
     elif isinstance(argument, tuple):

@@ -1,4 +1,4 @@
-"""Plans kernel graphs: gives each value a slot, and each kernel its operands, outputs and price."""
+"""Plans kernel graphs: assigns slots to values, and operands, outputs and durations to kernels."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def plan_graph(
     chip : Chip
         Number formats and prices.
     options : CompileOptions
-        `memory_reuse` counts here.
+        Only `memory_reuse` is used here.
     find : callable
         The definition of an operator type.
     shapes : sequence of tuple of int, optional
@@ -110,7 +110,7 @@ class _Planner:
         spans: Mapping[int, Span],
         workspace: int,
     ) -> GraphPlan:
-        """The plan, with slots that know their life times and offsets."""
+        """Return the plan, with life times and offsets in its slots."""
         done: list[Slot] = []
         for slot in self.slots:  # bases come first
             base = None if slot.base is None else done[slot.base.index]
@@ -184,7 +184,8 @@ class _Planner:
         elif isinstance(value, Parameter):
             raise UnsupportedError(f"parameter {value.name!r} is not a parameter of its graph", where=self._where())
         else:
-            raise UnsupportedError(f"operand {value.full_name or value.op_type!r} has not run", where=self._where())
+            what = f"operand {value.full_name or value.op_type!r} comes later in the execution order"
+            raise UnsupportedError(what, where=self._where())
         self.known[id(value)] = argument
         return argument
 
@@ -207,7 +208,7 @@ class _Planner:
         return HostValue(value=constant.value, abstract=abstract)
 
     def _sent(self, argument: Argument) -> Argument:
-        """An operand of a collective: tensors of a constant tuple lie on the device, since others read them."""
+        """Return an operand of a collective: tensors of a constant tuple are on the device for the other ranks."""
         abstract = argument.abstract if isinstance(argument, HostValue) else None
         if not isinstance(abstract, TupleType) or not any(isinstance(item, TensorType) for item in abstract.items):
             return argument
@@ -216,7 +217,7 @@ class _Planner:
         return tuple(self._constant(Constant(value=value, abstract=item)) for value, item in parts)
 
     def _structural(self, node: Node) -> Argument:
-        """The value of a node without a kernel."""
+        """Return the value of a node without a kernel."""
         if node.op_type in FIRST:
             return self._argument(node.operands[0])
         if node.op_type in TUPLES:
@@ -247,7 +248,7 @@ class _Planner:
         assert isinstance(abstract, TensorType)
         if not operand.plain:
             raise UnsupportedError(
-                f"{node.full_name} gives another shape to a tensor in {operand.device_format}", where=self._where()
+                f"{node.full_name} reshapes a tensor in {operand.device_format}", where=self._where()
             )
         return self._new(
             transparent=transparent,
@@ -271,7 +272,7 @@ class _Planner:
         if definition.engine == "hccl":
             found = (self._sent(argument) for argument in found)
         arguments = tuple(argument for argument in found if argument is not None)
-        sends = definition.engine == "hccl" and bool(definition.alias)  # its output is its operand: nothing arrives
+        sends = definition.engine == "hccl" and bool(definition.alias)  # its output is its operand: nothing is received
         outputs, stored = ((), ()) if sends else self._outputs(node, definition, arguments)
         flops = self._flops(node, definition, outputs)
         self.calls[id(node)] = Call(
@@ -289,7 +290,7 @@ class _Planner:
         self.known[id(node)] = arguments[0] if sends else _shaped(self.types.of(node), iter(outputs))
 
     def _no_compute(self, node: Node, definition: OpDef) -> None:
-        """A task that computes nothing: its output is the operand's memory. [spec observed 1.2]"""
+        """Plan a task that computes nothing: its output is the operand's memory. [spec observed 1.2]"""
         slot = self._view(node, transparent=self.chip.target == "CPU")
         arguments = tuple(a for a in (self._argument(value) for value in node.operands) if a is not None)
         assert slot.base is not None
@@ -319,7 +320,7 @@ class _Planner:
             output = self._new(
                 name=node.full_name,
                 kind="activation",
-                dtype=device if self.whole else abstract.dtype,  # GE's graph knows no other type than the device's
+                dtype=device if self.whole else abstract.dtype,  # GE's graph has the device's types only
                 shape=shape,
                 device_dtype=device,
                 device_format=layout.format,
@@ -337,12 +338,12 @@ class _Planner:
         return tuple(outputs), tuple(stored)
 
     def _bound(self, node: Node, definition: OpDef, slot: int, arguments: Sequence[Argument]) -> int:
-        """The largest number of elements of an output of open shape."""
+        """Return the largest number of elements of an output of open shape."""
         bounds = [leaf.shape if isinstance(leaf, TensorType) else () for leaf in leaves(self.types.upper_bound(node))]
         shape = bounds[slot]
         if -1 not in shape:
             return prod(shape)
-        # nothing follows from the operands' upper bounds: as many rows as the operands have elements
+        # the operands' upper bounds give none: assume as many rows as the operands have elements
         rows = sum(s.nbytes // s.device_dtype.itemsize for a in arguments for s in slots_of(a))
         return abs(prod(shape)) * rows
 
@@ -361,14 +362,14 @@ class _Planner:
 
 
 def _final(argument: Argument, done: Sequence[Slot]) -> Argument:
-    """An argument with the finished slots."""
+    """Return an argument with the finished slots."""
     if isinstance(argument, Slot):
         return done[argument.index]
     return tuple(_final(item, done) for item in argument) if isinstance(argument, tuple) else argument
 
 
 def _tensors(argument: Argument) -> Iterator[Slot]:
-    """The tensors and constants of a graph's output, tuples flattened, tokens left out."""
+    """Yield the tensors and constants of a graph's output, tuples flattened, without ordering tokens."""
     if isinstance(argument, tuple):
         for item in argument:
             yield from _tensors(item)
@@ -377,7 +378,7 @@ def _tensors(argument: Argument) -> Iterator[Slot]:
 
 
 def _shaped(abstract: Abstract, outputs: Iterator[Slot]) -> Argument:
-    """The outputs of a kernel in the structure of its type."""
+    """Return the outputs of a kernel in the structure of its type."""
     if isinstance(abstract, TupleType):
         return tuple(_shaped(item, outputs) for item in abstract.items)
     if isinstance(abstract, (TensorType, ScalarType)):

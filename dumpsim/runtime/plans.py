@@ -1,4 +1,4 @@
-"""The plans that ranks share: each is made once for a graph, a chip, options and the shapes of the arguments."""
+"""A cache of plans that ranks share, by graph, chip, options and shapes of the arguments."""
 
 from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ __all__ = ["Plans"]
 
 
 class Plans:
-    """The plans of a world, while any rank uses them."""
+    """The plans of a world, cached while any rank uses them."""
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[object, ...], GraphPlan] = WeakValueDictionary()
@@ -27,8 +27,8 @@ class Plans:
         find: Callable[[str], OpDef],
         shapes: Sequence[tuple[int, ...]] | None = None,
     ) -> GraphPlan:
-        """Return the plan of a kernel graph, made where no rank has it; parameters as of `plan_graph`."""
-        # a plan keeps its graph alive, so that no other graph has this id while the entry lives
+        """Return the plan of a kernel graph, created on first use; for the parameters see `plan_graph`."""
+        # a plan keeps its graph alive, so no other graph can have this id while the entry exists
         key = (id(kernel_graph), chip, options, find, None if shapes is None else tuple(shapes))
         found = self._known.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""Which graphs have their kernels bound to memory, and when."""
+"""Decides which graphs have their kernels bound to memory, and when."""
 
 import weakref
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Preparation:
         self._seen: weakref.WeakKeyDictionary[Binding, _Seen] = weakref.WeakKeyDictionary()
 
     def of(self, binding: Binding, arguments: Sequence[HostArray]) -> Prepared | None:
-        """The prepared graph for a run with these arguments that nobody watches; None if it has to run tasks."""
+        """Return the prepared graph for an unwatched run with these arguments; None if it has to run tasks."""
         seen = self._look(binding)
         if seen is None or not self._binds(seen, binding):
             return None
@@ -54,7 +54,7 @@ class Preparation:
         return seen.prepared
 
     def watched(self, binding: Binding, arguments: Sequence[HostArray]) -> Watched | None:
-        """The same for a run that is watched, whether or not the engine binds kernels."""
+        """Return the prepared graph for a watched run, whether or not the engine binds kernels; None if unprepared."""
         seen = self._look(binding) if binding.keeps_views else None
         if seen is None or not seen.fixed:
             return None
@@ -74,7 +74,7 @@ class Preparation:
         return None if seen.runs < _RUNS else Watched(binding, self._device, self._observers, self._compute)
 
     def _look(self, binding: Binding) -> "_Seen | None":
-        """What is known of a plan, None if it has to run as it does for the first time."""
+        """Return the state of a plan; None if it has to run like the first time."""
         device = self._device
         if (
             device.busy
@@ -96,7 +96,7 @@ class Preparation:
         return seen
 
     def _binds(self, seen: "_Seen", binding: Binding) -> bool:
-        """Whether kernels may be bound to memory as it is now."""
+        """Whether kernels may be bound to memory in its current state."""
         workspace = binding.workspace
         return seen.plain and not self._device.memory.ranges and (workspace is None or not workspace.fresh)
 
@@ -114,7 +114,7 @@ class Preparation:
 
 
 class _Seen:
-    """What is known of a plan: how often it ran, and with which arguments."""
+    """The state of a plan: how often it ran, and with which arguments."""
 
     def __init__(self, plain: bool, fixed: bool) -> None:
         self.plain = plain
@@ -126,7 +126,7 @@ class _Seen:
         self._arguments: list[weakref.ref[Any]] = []
 
     def again(self, arguments: Sequence[HostArray]) -> list[bool]:
-        """Which arguments are the very arrays of the run before; counts a run."""
+        """Return which arguments are the same arrays as in the previous run; count a run."""
         before = [one() for one in self._arguments] or [None] * len(arguments)
         self._arguments = [weakref.ref(one) for one in arguments]
         self.runs += 1
@@ -134,13 +134,13 @@ class _Seen:
 
 
 def _is_fixed(plan: GraphPlan) -> bool:
-    """Whether the tensors of a plan have the same shapes and places in every run, and no other rank is waited for."""
+    """Whether the tensors of a plan have the same shapes and addresses in every run, and it has no collectives."""
     slots = (*plan.parameters, *plan.planned, *(slot for call in plan.calls for slot in call.outputs))
     return all(call.engine != "hccl" for call in plan.calls) and not any(slot.settles for slot in slots)
 
 
 def _is_plain(plan: GraphPlan, device: Device) -> bool:
-    """Whether nothing but the values of its arguments differs between the runs of a plan."""
+    """Whether the runs of a plan differ only in the values of its arguments."""
     if not plan.kernel_graph.model_id or device.overflow is OverflowMode.SATURATION or plan.weights:
         return False
     if not is_scheduled(plan):

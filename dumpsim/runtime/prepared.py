@@ -1,9 +1,9 @@
-"""Kernel graphs whose kernels are bound to memory once, for runs that nobody watches.
+"""Kernel graphs whose kernels are bound to memory once, for runs without listeners.
 
-The task of a kernel finds its operands, asks listeners and the fault plan, and stores what the engine computed. Where
-nobody listens and nothing is to fail, all but the computation has the same outcome in every run. So such a run goes
-through a list of bound kernels instead, and the virtual clock is charged for all tasks at once. Results, the clock and
-the overflow flag are those of a run with tasks.
+The task of a kernel looks up its operands, asks listeners and the fault plan, and stores the engine's results. Without
+listeners and faults, everything but the computation is the same in every run. So such a run only calls a list of bound
+kernels, and the virtual clock advances once for all tasks. Results, the clock and the overflow flag equal those of a
+run with tasks.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ from dumpsim.runtime.unknown import HostArray
 
 __all__ = ["Prepared", "is_scheduled"]
 
-_HOST = -1  # the host among streams
+_HOST = -1  # stands for the host in a schedule of streams
 
 
 def is_scheduled(plan: GraphPlan) -> bool:
-    """Whether it is known when each task of a plan runs, before the first one does."""
+    """Whether the times of a plan's tasks are known in advance."""
     return _schedule(plan, 0) is not None
 
 
 def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int] | None:
-    """When streams that are idle at 0 have run a plan; None where kernels wait for what is launched after them.
+    """Return when streams that are idle at 0 finish a plan; None if a kernel waits for a later launch.
 
     The host launches a task every `host_ns`. A task starts when it is launched, the one before it on its stream has
     ended, and the event that it waits for is recorded.
@@ -78,7 +78,7 @@ class Prepared:
         self._begin_ns = 0
 
     def launch(self, arguments: Sequence[HostArray]) -> None:
-        """Take the arguments, and charge the host for launching the kernels."""
+        """Copy the arguments, and advance the clock by the time that the launches take."""
         for at, target in self.graph.copied:
             target[...] = arguments[at]
         clock = self.graph.device.clock
@@ -87,7 +87,7 @@ class Prepared:
         clock.advance(self._launch_ns)
 
     def collect(self) -> list[HostArray]:
-        """Run the kernels; returns copies of the results."""
+        """Run the kernels, and return copies of the results."""
         device, clock = self.graph.device, self.graph.device.clock
         with self.graph.kernels.guard():
             for run, checks, at in self._steps:

@@ -1,4 +1,4 @@
-"""The programs that ranks share: ranks that capture equal networks compile one program."""
+"""A cache of programs that ranks share: ranks that capture equal networks compile one program."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ["Programs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """A program, and what its compilation left for the ranks that find it."""
+    """A cached program, and the side effects of its compilation, which are repeated for other ranks."""
 
     program: Program
     ids: tuple[Any, ...]  # the counters afterwards
@@ -30,8 +30,8 @@ class _Compiled:
 class Programs:
     """The programs of a world.
 
-    Two captured graphs share a program where they are equal, the options are equal, and the counters of their ranks
-    stand alike, since names come from these. Weights of the program have indexes instead of storages.
+    Two captured graphs share a program if the graphs, the options and the counters of their ranks are equal; names
+    depend on the counters. Weights of the program have indexes instead of storages.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ class Programs:
         options: CompileOptions,
         saved: Saver | None = None,
     ) -> tuple[Program, tuple[Any, ...]]:
-        """Compile a captured graph, or find its program; parameters as of `compile_graph`.
+        """Compile a captured graph, or return its cached program; for the parameters see `compile_graph`.
 
-        The rank's counters, and what it saves, are the same in both cases.
+        The rank's counters and saved documents are the same in both cases.
 
         Returns
         -------

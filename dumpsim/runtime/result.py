@@ -1,4 +1,4 @@
-"""What kernels give back, before the device stores it."""
+"""Results of kernels, before the device stores them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["finite", "flat", "spoil"]
 
 
 def flat(result: Any) -> Iterator[Any]:
-    """The results of a kernel, tuples flattened, None left out.
+    """Yield the results of a kernel, tuples flattened, without None.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def flat(result: Any) -> Iterator[Any]:
 
 
 def finite(operands: Sequence[Any]) -> bool:
-    """Whether all numbers of operands are finite: only then is a result that does not fit an overflow.
+    """Whether all numbers of operands are finite; only then a result that is too large counts as an overflow.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def spoil(full_name: str, results: list[Any], fault: Any) -> None:
     Raises
     ------
     DeviceError
-        The operator has no such output, or the output no such element.
+        If the operator has no such output, or the output no such element.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A plan cut at its collectives, for ranks that run it group by group."""
+"""A plan split at its collectives, for ranks that run it group by group."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class Segment:
     taken : tuple of Call
         Collectives of this and of later segments whose operands the kernels have completed.
     met : tuple of Call
-        Collectives that give their results after the kernels.
+        Collectives whose results are available after the kernels.
     needed : frozenset of int
-        Root indices of the tensors that are read afterwards, other than by collectives that have taken them.
+        Root indexes of the tensors that are read later, except by collectives that have taken them.
     """
 
     kernels: tuple[Call, ...]
@@ -39,7 +39,7 @@ def segments(plan: GraphPlan) -> tuple[Segment, ...]:
     """
     cut = _cut(plan.calls)
     taken: list[list[Call]] = [[] for _ in cut]
-    complete: dict[int, int] = {}  # by root: the first segment after whose kernels it can be taken
+    complete: dict[int, int] = {}  # by root index: the segment whose kernels complete the tensor
     for at, (kernels, met) in enumerate(cut):
         for call in kernels:
             complete.update((slot.root_index, at) for slot in written(call))
@@ -58,7 +58,7 @@ def segments(plan: GraphPlan) -> tuple[Segment, ...]:
 
 
 def written(call: Call) -> Iterator[Slot]:
-    """The tensors that a kernel writes."""
+    """Yield the tensors that a kernel writes."""
     yield from call.outputs
     for at in call.definition.updates:
         yield from slots_of(call.arguments[at])
@@ -70,7 +70,7 @@ def _read(call: Call) -> Iterator[Slot]:
 
 
 def _cut(calls: Sequence[Call]) -> list[tuple[list[Call], list[Call]]]:
-    """Kernels and the collectives that follow them; no collective takes what another one of its segment gives."""
+    """Split calls into kernels and the collectives after them, which do not depend on each other."""
     cut: list[tuple[list[Call], list[Call]]] = []
     given: set[int] = set()
     for call in calls:

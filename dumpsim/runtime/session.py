@@ -1,4 +1,4 @@
-"""A session: one process's (or one in-process rank's) device, clock, counters, listeners and compiled programs."""
+"""A session: device, clock, counters, listeners and compiled programs of a process, or of a rank in a process."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,12 +62,12 @@ _TARGETS = MappingProxyType({"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"})
 
 
 def _found(own: Mapping[str, OpDef], find: Callable[[str], OpDef], op_type: str) -> OpDef:
-    """The definition of an operator type: the script's, else the table's."""
+    """Return the definition of an operator type: the script's, else the table's."""
     return own[op_type] if op_type in own else find(op_type)
 
 
-def _tell_unused(injector: "ref[Injector]") -> None:
-    """At the end of a run: the faults of its plan that never struck."""
+def _report_unused(injector: "ref[Injector]") -> None:
+    """Print the faults of the plan that never occurred, at the end of a run."""
     found = injector()
     for text in found.unused_text() if found is not None else ():
         print(f"dumpsim: fault plan: {text}", file=sys.stderr)
@@ -75,7 +75,7 @@ def _tell_unused(injector: "ref[Injector]") -> None:
 
 @dataclass(slots=True)
 class Arrivals:
-    """Callbacks for a new session of the rank: what a script asked for before it made one."""
+    """Callbacks for a new session of the rank, registered before it exists."""
 
     observers: "list[Callable[[Session], object]]" = field(default_factory=list)
 
@@ -92,11 +92,11 @@ class Session:
     environment : mapping, optional
         Environment variables, by default the rank's, copied now.
     scheduler : Scheduler, optional
-        Shared with other ranks of the same process; by default the world's where it has several ranks.
+        Shared with other ranks of the same process; by default the world's if it has several ranks.
     find : callable
         The definition of an operator type, by default `dumpsim.ops.table.find`.
     engine : Engine, optional
-        Computes the kernels, by default the one that the settings name.
+        Computes the kernels; by default the engine of the settings.
 
     Attributes
     ----------
@@ -105,12 +105,12 @@ class Session:
     clock : Clock
         The rank's clock.
     queues : HostQueues
-        What kernels hand to the host: TensorDump, Print.
+        Data that kernels send to the host: TensorDump, Print.
     seed : int
-        Seed of everything random that the script does not seed itself.
+        Seed of all random numbers that the script does not seed itself.
     memory_reuse : bool
-        Whether programs that are compiled from now on reuse the memory of dead tensors; a synchronous dump switches it
-        off. [spec mindspore 12.1]
+        Whether programs compiled from now on reuse the memory of dead tensors; a synchronous dump turns it off.
+        [spec mindspore 12.1]
 
     Examples
     --------
@@ -155,13 +155,13 @@ class Session:
         self._device: Device | None = None
         self._weights: Weights | None = None
         self._executors: dict[int, Executor] = {}  # by id of their program, which they keep alive
-        self._storages: dict[int, tuple[Program, Sequence[Any]]] = {}  # this rank's holders of a program's weights
+        self._storages: dict[int, tuple[Program, Sequence[Any]]] = {}  # this rank's storages of a program's weights
         self._eager_runs: dict[tuple[str, tuple[str, ...]], int] = {}
         self._injector: Injector | None = None
-        self._busy = RLock()  # threads of a script share the device: one of them runs
-        self.graph_saver: GraphSaver | None = None  # where the front end saves its graphs
+        self._busy = RLock()  # threads of a script share the device: one runs at a time
+        self.graph_saver: GraphSaver | None = None  # set by the front end to save its graphs
         self._trace: Callable[[Task], None] | None = None
-        self.backward_passes: Any = None  # graphs of gradients that the front end keeps
+        self.backward_passes: Any = None  # the front end's cache of gradient graphs
         self._closers: list[Callable[[], object]] = []
         for observe in context.get(Arrivals).observers:
             observe(self)
@@ -170,7 +170,7 @@ class Session:
 
             injector = self.inject(load_plan(self.settings.faults))
             if not self.settings.quiet:
-                context.at_close(partial(_tell_unused, ref(injector)))
+                context.at_close(partial(_report_unused, ref(injector)))
 
     def __repr__(self) -> str:
         try:
@@ -185,29 +185,29 @@ class Session:
     # ----------------------------------------------------------- which one
     @classmethod
     def current(cls) -> "Session":
-        """The session of the rank that runs; made from its environment on first use."""
+        """The session of the running rank, created from its environment on first use."""
         return current().get(Session)
 
     @classmethod
     def has_values(cls) -> bool:
-        """Whether tensors of the current session have values; makes no session, which would copy the environment."""
+        """Whether tensors of the current session have values; does not create a session, which would be expensive."""
         made = current().has(Session)
         return (cls.current().engine if made else engine_of(RunSettings.from_environment().engine)).values
 
     @classmethod
     def use(cls, session: "Session | None") -> "Session | None":
-        """Make `session` the current one (None: the next use makes a new one) and return the one before."""
+        """Make `session` the current one (None: the next use creates a new one) and return the previous one."""
         return current().put(Session, session)
 
     @classmethod
     def reset(cls) -> None:
-        """Forget the current session, for tests."""
+        """Drop the current session, for tests."""
         cls.use(None)
 
     # -------------------------------------------------------------- device
     @property
     def device_id(self) -> int:
-        """The number of the device in its server: as given, else what the rank has chosen until the device opens."""
+        """The number of the device in its server: the given one, else the rank's when the device opens."""
         if self._device_id is None:
             return current().device_id if self._device is None else self._device.device_id
         return self._device_id
@@ -219,7 +219,7 @@ class Session:
 
     @property
     def target(self) -> str:
-        """``Ascend``, ``GPU`` or ``CPU``: of `dumpsim run`, else the script, else the chip, else Ascend. [decisions]"""
+        """``Ascend``, ``GPU`` or ``CPU``: from `dumpsim run`, the script or the chip, else Ascend. [decisions]"""
         if self.settings.device is not None:
             return _TARGETS[self.settings.device]
         if self._context_target is not None:
@@ -233,16 +233,16 @@ class Session:
         Raises
         ------
         BadInputError
-            If ``--device`` and ``--chip`` do not go together.
+            If ``--device`` and ``--chip`` contradict each other.
         """
         name = self.settings.chip
         if name and self.settings.device is None and chip(name).target != self.target:
-            name = None  # the script chose another target, the chip was for runs on its own
+            name = None  # the script chose another target than the chip's
         return chip_for(self.target, name)
 
     @property
     def device(self) -> Device:
-        """The device, made on first use."""
+        """The device, created on first use."""
         if self._device is None:
             self._device = Device(
                 self.chip,
@@ -267,7 +267,7 @@ class Session:
     def configure(
         self, *, target: str | None = None, jit_level: str | None = None, exec_order: str | None = None
     ) -> None:
-        """Take what the script's context says.
+        """Apply settings of the script's context.
 
         A script that changes its device target starts with an empty device: programs are planned again on their next
         run.
@@ -293,7 +293,7 @@ class Session:
 
     @property
     def _level(self) -> str:
-        """The jit_level of graphs; an unset one follows the chip in the documents' age, later it is O0. [decisions]"""
+        """The jit_level of graphs; by default the chip's in the documented releases, O0 in later ones. [decisions]"""
         return self._jit_level or (self.chip.default_level if self.settings.mindspore == "seed" else "O0")
 
     def options(self, *, jit_level: str | None = None) -> CompileOptions:
@@ -312,7 +312,7 @@ class Session:
             cube_dtype=self.chip.cube_dtype,
             ge_graph=self.ge_graphs.mode if whole else "",
             ge_level=self.ge_graphs.level,
-            memory_reuse=self.memory_reuse or whole,  # the device dumps each operator of a model when it ran
+            memory_reuse=self.memory_reuse or whole,  # the device dumps each operator of a model right after it ran
             backward_graphs=self.settings.mindspore in BACKWARD_GRAPHS,
         )
 
@@ -326,14 +326,14 @@ class Session:
         self.observers.taps.remove(tap)
 
     def trace_tasks(self, trace: "Callable[[Task], None] | None") -> None:
-        """Call `trace` with every task of the device that has run from now on; None: call nobody."""
+        """Call `trace` with every task that the device has run, from now on; None ends this."""
         self._trace = trace
         if self._device is not None:
             self._device.trace = trace
 
     # --------------------------------------------------------------- faults
     def inject(self, plan: "FaultPlan") -> Injector:
-        """Follow a fault plan from now on, instead of the one before."""
+        """Follow a fault plan from now on, instead of the previous one."""
         self._injector = Injector(plan, self.clock, rank=self.rank)
         if self._device is not None:
             memory = self._device.memory
@@ -348,18 +348,18 @@ class Session:
 
     @property
     def disk(self) -> DiskFaults | None:
-        """What writers of files ask before they write; None: the disk is healthy."""
+        """Disk faults, which writers of files ask before they write; None if there are none."""
         return None if self._injector is None else self._injector.disk
 
     # ------------------------------------------------------------- programs
     @property
     def find(self) -> Callable[[str], OpDef]:
-        """The definition of an operator type, the script's own among them."""
+        """The function that returns the definition of an operator type, including those of the script."""
         return self._find
 
     def define(self, definition: OpDef) -> None:
-        """Let graphs hold an operator that the table does not have: a primitive of the script."""
-        if not self._own:  # else the function stays the same object, by which ranks share their plans
+        """Add an operator that the table does not have: a primitive of the script."""
+        if not self._own:  # else keep the function, whose identity is a key of shared plans
             self._find = partial(_found, self._own, self._find)
         self._own[definition.name] = definition
 
@@ -376,7 +376,7 @@ class Session:
         Parameters
         ----------
         captured : Graph
-            It is taken over and changed.
+            It is modified.
         options : CompileOptions, optional
             By default `options()`.
         saved : callable, optional
@@ -392,14 +392,14 @@ class Session:
         return program
 
     def storages(self, program: Program) -> list[Any]:
-        """This rank's holders of the weights of a program."""
+        """This rank's storages of the weights of a program."""
         own = self._storages.get(id(program), (program, ()))[1]
         used = [p.storage for graph in program.kernel_graphs for p in graph.graph.parameters if p.is_weight]
         found = [own[storage] if isinstance(storage, int) else storage for storage in used]
         return list({id(storage): storage for storage in found}.values())
 
     def compile(self, program: Program, options: CompileOptions | None = None) -> Executor:
-        """Plan a program on the device and tell the taps of its kernel graphs; a program is compiled once.
+        """Plan a program on the device, and report its kernel graphs to the taps; a program is compiled once.
 
         Parameters
         ----------
@@ -431,7 +431,7 @@ class Session:
             partial(self._plan, options),
             self._storages.get(id(program), (program, ()))[1],
             self._skipped,
-            keep_views=self._world.ranks == 1,  # many ranks would rather have the memory
+            keep_views=self._world.ranks == 1,  # with many ranks memory matters more than time
         )
         self.ge_graphs.save(program.kernel_graphs)
         self._executors[id(program)] = executor
@@ -442,7 +442,7 @@ class Session:
         return self._world.get(Plans).plan(kernel_graph, self.device.chip, options, self._find, shapes)
 
     def execute(self, program: Program, arguments: Sequence[Any], *, kind: str = "train") -> list[Any]:
-        """Run a program once, compiling it first where that was not done.
+        """Run a program once; compile it first if necessary.
 
         Parameters
         ----------
@@ -460,7 +460,7 @@ class Session:
             return self.compile(program).execute(arguments, kind=kind, injector=self._injector)
 
     def release(self, program: Program) -> None:
-        """Forget a compiled program and give its memory back."""
+        """Drop a compiled program and free its memory."""
         self._storages.pop(id(program), None)
         executor = self._executors.pop(id(program), None)
         if executor is not None:
@@ -475,7 +475,7 @@ class Session:
         output: Abstract | None = None,
         failing: Callable[[], object] | None = None,
     ) -> list[HostArray]:
-        """Run one operator at once (PYNATIVE): one task on the compute stream, or on that of its group.
+        """Run one operator immediately (PYNATIVE): one task on the compute stream, or on that of its group.
 
         Parameters
         ----------
@@ -483,11 +483,11 @@ class Session:
         operands : sequence
             Arrays, host values, tuples of these.
         attrs : mapping, optional
-            Keywords of the kernel; the definition's defaults where missing.
+            Keywords of the kernel; missing ones have the definition's defaults.
         output : Abstract, optional
-            The inferred type where the caller knows it already.
+            The inferred type, if the caller knows it already.
         failing : callable, optional
-            Called where the hardware stops the kernel, before listeners are notified.
+            Called if the hardware stops the kernel, before listeners are notified.
 
         Returns
         -------
@@ -519,7 +519,7 @@ class Session:
         with self._busy:
             device = self.device
             runs = 0
-            if definition.random:  # a kernel for each operator and its operands [observed 2.10]
+            if definition.random:  # each operator has a kernel per types of operands [observed 2.10]
                 key = definition.name, tuple(repr(_abstract(operand)) for operand in operands)
                 runs = self._eager_runs.get(key, 0)
                 self._eager_runs[key] = runs + 1
@@ -549,17 +549,17 @@ class Session:
         return pending
 
     def writable(self, array: HostArray) -> HostArray:
-        """The array that an operator of PYNATIVE can write instead of `array`, which other ranks may share."""
+        """Return an array that a PYNATIVE operator can write instead of `array`, which other ranks may share."""
         if self._weights is not None:
             array = self._weights.writable(array)
         return array if isinstance(array, Unknown) or array.flags.writeable else array.copy()
 
     def at_close(self, action: Callable[[], object]) -> None:
-        """Call `action` when the session is closed; the last one that was given is called first."""
+        """Call `action` when the session is closed; the last action added is called first."""
         self._closers.append(action)
 
     def close(self) -> None:
-        """Call what was given to `at_close`, each once, even where one of them fails."""
+        """Call the actions given to `at_close`, each once, even if one of them fails; then raise the first error."""
         first: BaseException | None = None
         while self._closers:
             try:
@@ -575,7 +575,7 @@ class Session:
             self._device.synchronize()
 
     def generator(self, *key: int) -> np.random.Generator:
-        """A random generator that depends on the session's seed, its rank and `key` only."""
+        """Return a random generator that depends only on the session's seed, its rank and `key`."""
         return np.random.default_rng([self.seed, self.rank, *key])
 
     def lifetimes(self) -> Iterator[Lifetime]:
@@ -584,7 +584,7 @@ class Session:
             yield from executor.lifetimes()
 
     def slices(self) -> Iterator[TensorSlices]:
-        """How the tensors of all compiled programs lie on the ranks, for reports."""
+        """Yield how the tensors of all compiled programs are distributed over the ranks, for reports."""
         for executor in self._executors.values():
             yield from slices_of(executor.program)
 
@@ -594,7 +594,7 @@ class Session:
 
 
 def _abstract(operand: Any) -> Abstract:
-    """The type of an eager operand."""
+    """Return the type of a PYNATIVE operand."""
     if isinstance(operand, (np.ndarray, Unknown)):
         return TensorType(dtype=from_numpy(operand.dtype), shape=operand.shape)
     if operand is None:

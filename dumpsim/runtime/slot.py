@@ -1,4 +1,4 @@
-"""Slots: the tensors of a plan. What they are called, how their bytes lie, and when they hold their memory."""
+"""Slots: the tensors of a plan, with their names, layouts and life times."""
 
 from dataclasses import dataclass, field
 from math import prod
@@ -20,7 +20,7 @@ _ANY = np.dtype(np.uint8)
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Slot:
-    """A tensor of a plan; the memory that it has in a rank is in that rank's `Binding`.
+    """A tensor of a plan; its memory in a rank is in that rank's `Binding`.
 
     Attributes
     ----------
@@ -31,44 +31,44 @@ class Slot:
     kind : str
         ``weight``, ``input``, ``constant`` or ``activation``.
     dtype, shape : host number type and shape
-    device_dtype, device_format, device_shape, groups : how the bytes lie
+    device_dtype, device_format, device_shape, groups : layout of the bytes on the device
     nbytes : int
         Logical bytes on the device.
     slot : int
         Output slot of the producer.
     scalar : bool
-        Kernels take and give it as a Python number.
+        Whether kernels take and return it as a Python number.
     base : Slot or None
-        The tensor whose bytes these are (views, updated operands).
+        The tensor that owns the bytes (of views and updated operands).
     bound : int
-        Largest number of elements where the shape has -1.
+        Largest number of elements, if the shape has -1.
     transparent : bool
-        Listeners see the shape of `base`, as the vendor's CPU shows results of operators that compute nothing.
+        Whether listeners see the shape of `base`, as for the vendor's CPU operators that compute nothing.
     settles : bool
-        Each run decides the shape.
+        Whether each run decides the shape.
     shows_largest : bool
-        The kernel's values decide the shape, and a dump of this output shows the shape with room for every result,
-        with zeros after the end: the vendor's CPU dumps it before it takes the new shape. Operators that read it have
-        its true shape. [observed 2.10: Unique output.0 (3,)]
+        Whether the kernel's values decide the shape, and a dump of this output shows the upper bound of the shape, with
+        zeros after the end: the vendor's CPU dumps it before it sets the new shape. Operators that read it see its true
+        shape. [observed 2.10: Unique output.0 (3,)]
     plain : bool
-        The bytes lie as on the host.
+        Whether the layout is the host's.
     viewable : bool
-        A view of the bytes is the array that the host would have.
+        Whether a view of the bytes equals the array on the host.
     is_element : bool
-        Of an input: one of a tuple that is the argument; listeners see no name.
+        Of an input: whether it is an item of a tuple argument; listeners see no name.
     is_formal : bool
-        Of an input: no argument of the network, so that the value has no memory of its own. [spec vendor 2.11]
+        Of an input: whether it is not an argument of the network, so that the value has no memory of its own.
+        [spec vendor 2.11]
     storage : object
-        Of a weight: what holds its value on the host, see `dumpsim.runtime.storage`, or its index among those of each
-        rank.
+        Of a weight: the host's `Storage`, see `dumpsim.runtime.storage`, or its index in the storages of each rank.
     value : array or None
-        Of a constant.
+        Of a constant: its value.
     root_index, root_offset : int
         Index and offset of the tensor that owns the bytes.
     born, dead : int
         First and last position in the execution order at which the bytes are needed.
     offset : int
-        Where the bytes begin in the workspace; -1 for tensors that are not in it.
+        Offset of the bytes in the workspace; -1 for tensors that are not in it.
     """
 
     index: int

@@ -1,4 +1,4 @@
-"""Tensors of many ranks: stacked on a leading axis in groups, and kernels that compute them."""
+"""Tensors of many ranks, stacked along a leading axis in groups, and kernels that compute them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ GROUP = 1024  # ranks that are stacked in one array
 
 
 class Stack:
-    """A tensor of which each rank has values of its own.
+    """A tensor whose values differ between ranks.
 
     Parameters
     ----------
     parts : sequence of ndarray
-        The ranks in order, in groups: the leading axis of each part.
+        One array for each group of ranks, in order; the leading axis has an item for each rank.
 
     Examples
     --------
@@ -34,13 +34,13 @@ class Stack:
 
     def __init__(self, parts: Sequence[Array]) -> None:
         self.parts = tuple(parts)
-        self._first = len(self.parts[0])  # all groups but the last one are equally large
+        self._first = len(self.parts[0])  # all groups but the last one have this size
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def __getitem__(self, rank: int) -> Array:
-        value: Array = self.parts[rank // self._first][rank % self._first, ...]  # an array, of no axes too
+        value: Array = self.parts[rank // self._first][rank % self._first, ...]  # an array even without axes
         return value
 
     def __iter__(self) -> Iterator[Array]:
@@ -57,11 +57,11 @@ class Stack:
         return sum(part.nbytes for part in self.parts)
 
 
-Value = Array | Stack  # an array: all ranks have the same
+Value = Array | Stack  # an array is equal in all ranks
 
 
 def sizes(ranks: int, group: int = GROUP) -> list[int]:
-    """Return how many ranks each group has.
+    """Return the sizes of the groups of ranks.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def sizes(ranks: int, group: int = GROUP) -> list[int]:
 
 
 def of_rank(value: Any, rank: int) -> Any:
-    """What a rank has of an operand."""
+    """Return the value of an operand in one rank."""
     if isinstance(value, Stack):
         return value[rank]
     return tuple(of_rank(item, rank) for item in value) if isinstance(value, tuple) else value
@@ -91,9 +91,9 @@ def compute_stack(
     ----------
     engine : Engine
     definition : OpDef
-        Where it is not `OpDef.batched`, its kernel runs once for each rank.
+        Unless it is `OpDef.batched`, its kernel runs once for each rank.
     operands : sequence
-        As `Engine.compute` takes them, with a `Stack` where ranks have values of their own.
+        As for `Engine.compute`; a `Stack` if the values differ between ranks.
     attrs : mapping
     shapes : sequence of tuple of int
         Of the results in one rank.
@@ -101,7 +101,7 @@ def compute_stack(
     Returns
     -------
     Computed
-        Arrays where no operand is a stack, else stacks.
+        Arrays if no operand is a stack, else stacks.
     """
     stacks = list(_stacks(operands))
     if not stacks:
@@ -123,7 +123,7 @@ def _at_once(
     group: int,
     count: int,
 ) -> Computed:
-    """The ranks of a group by one call of the kernel."""
+    """Compute the ranks of a group by one call of the kernel."""
     axes = max(len(shape) for shape in _shapes(operands))
     results = engine.compute(definition, [_grouped(operand, group, axes) for operand in operands], attrs).results
     if len(results) != len(shapes):
@@ -140,7 +140,7 @@ def _one_by_one(
     group: int,
     count: int,
 ) -> Computed:
-    """The ranks of a group by one call of the kernel each."""
+    """Compute the ranks of a group by one call of the kernel for each."""
     results: list[Array] = []
     updated: dict[int, Array] = {}
     for place in range(count):
@@ -151,8 +151,8 @@ def _one_by_one(
         if not place:
             results = [_room(value, count) for value in computed.results]
             updated = {at: _room(value, count) for at, value in computed.updated.items()}
-        for kept, value in zip(results, computed.results, strict=True):
-            kept[place] = value
+        for stacked, value in zip(results, computed.results, strict=True):
+            stacked[place] = value
         for at, value in computed.updated.items():
             updated[at][place] = value
     return Computed(list(results), updated)
@@ -172,7 +172,7 @@ def _stacks(operands: Sequence[Any]) -> Iterator[Stack]:
 
 
 def _shapes(operands: Sequence[Any]) -> Iterator[tuple[int, ...]]:
-    """Shapes of the tensors in one rank."""
+    """Yield the shapes of the tensors in one rank."""
     for operand in operands:
         if isinstance(operand, Stack):
             yield operand.parts[0].shape[1:]
@@ -183,7 +183,7 @@ def _shapes(operands: Sequence[Any]) -> Iterator[tuple[int, ...]]:
 
 
 def _grouped(operand: Any, group: int, axes: int) -> Any:
-    """An operand of a group; a tensor that has fewer axes than others gets some after the leading one."""
+    """Return an operand of a group; a tensor with fewer axes than others gets axes of size 1 after the leading one."""
     if isinstance(operand, Stack):
         part = operand.parts[group]
         return part.reshape(len(part), *(1,) * (axes + 1 - part.ndim), *part.shape[1:])
@@ -191,7 +191,7 @@ def _grouped(operand: Any, group: int, axes: int) -> Any:
 
 
 def _placed(operand: Any, group: int, place: int) -> Any:
-    """An operand of one rank of a group."""
+    """Return an operand of one rank of a group."""
     if isinstance(operand, Stack):
         return operand.parts[group][place, ...]
     return tuple(_placed(item, group, place) for item in operand) if isinstance(operand, tuple) else operand

@@ -1,4 +1,4 @@
-"""A program that all ranks of a job run in lockstep: each kernel once for all of them."""
+"""Runs a program in lockstep for all ranks of a job: each kernel once for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -23,26 +23,26 @@ from dumpsim.runtime.stack import GROUP, Stack, Value, compute_stack, of_rank, s
 
 __all__ = ["Meet", "Meeting", "StackRun"]
 
-_CACHE = 1 << 21  # of the arrays that a kernel works on
+_CACHE = 1 << 21  # bytes of one array of a kernel, so that it fits into the processor's cache
 
 
 class Meeting(Protocol):
     """A collective of all ranks."""
 
     def take(self, operands: Sequence[Any], count: int) -> None:
-        """Take what the next ranks bring: a `Stack` of them, or an array that all of them have."""
+        """Take the tensors of the next ranks: a `Stack` of them, or an array that is equal in all."""
         ...
 
     def reads(self, count: int) -> bool:
-        """Whether anybody reads what the next ranks bring: of a Broadcast only the root's."""
+        """Whether the tensors of the next ranks are read; a Broadcast reads only the root's."""
         ...
 
     def skip(self, count: int) -> None:
-        """Pass over the next ranks, of which nobody reads what they bring."""
+        """Skip the next ranks, whose tensors are not read."""
         ...
 
     def results(self) -> list[Value]:
-        """Return what the ranks get, after all of them have been taken: arrays, or stacks of one part."""
+        """Return the results, after the tensors of all ranks were taken: arrays, or stacks of one part."""
         ...
 
 
@@ -52,7 +52,7 @@ Meet = Callable[[Call], Meeting]
 class StackRun:
     """Runs a program for many ranks on stacks of their tensors.
 
-    A tensor that is equal in all ranks is held once: a weight until a kernel writes it with operands that differ.
+    A tensor that is equal in all ranks is stored once; a weight until a kernel writes it with operands that differ.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ class StackRun:
     meet : callable
         Begins a collective.
     group : int
-        How many ranks are stacked in one array; by default as many as a cache has room for, and 1,024 at most.
+        Number of ranks that are stacked in one array; by default as many as fit into the cache, at most 1,024.
 
     Attributes
     ----------
     sizes : list of int
         Ranks in each group.
     weights : dict of int to ndarray or Stack
-        By the id of what holds the weight on the host; set by `place`.
+        By the id of the weight's `Storage` on the host; set by the caller, from `place`.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class StackRun:
         self._plans = tuple(plan_of(graph) for graph in program.kernel_graphs)
         self._cuts = tuple(segments(plan) for plan in self._plans)
         self._counts: dict[Node, int] = {}  # runs of random kernels
-        self._first = 0  # of the ranks that are computed
+        self._first = 0  # first rank of the group that is being computed
         mode = device.overflow
         self._mode = None if mode is OverflowMode.INFNAN else mode  # overflow is not checked
         self._stacks: list[list[Any]] = []
@@ -108,16 +108,16 @@ class StackRun:
         self.sizes = sizes(ranks, fitting if group is None else group)
 
     def place(self, value: Any, shape: tuple[int, ...], kind: "np.dtype[Any]", where: str) -> Value:
-        """Return an argument or a weight as the kernels take it.
+        """Return an argument or a weight in the form that kernels take.
 
         Parameters
         ----------
         value : array_like, callable or Stack
             An array is equal in all ranks; a function is called with each rank and returns its array.
         shape, kind
-            Of the tensor in one rank.
+            Shape and type of the tensor in one rank.
         where : str
-            Its name, for messages.
+            Name of the tensor, for messages.
         """
         if callable(value):
             parts, first = [], 0
@@ -143,7 +143,7 @@ class StackRun:
         return array
 
     def _grouped(self, whole: Array) -> Stack:
-        """A tensor of all ranks in the groups of this run."""
+        """Split a tensor of all ranks into the groups of this run."""
         return Stack(np.split(whole, np.cumsum(self.sizes)[:-1]))
 
     def step(self, arguments: Sequence[Any], spare: Sequence[list[Array]] = ()) -> list[Any]:
@@ -152,9 +152,9 @@ class StackRun:
         Parameters
         ----------
         arguments : sequence
-            One per `Program.inputs`, each as `place` takes it.
+            One per `Program.inputs`, see `place`.
         spare : sequence of list of ndarray
-            Unused parts of stacks: taken out of the lists while new parts need their memory.
+            Unused parts of stacks, which are removed from the lists when new parts need memory.
 
         Returns
         -------
@@ -236,23 +236,23 @@ class StackRun:
     def _segment(
         self, segment: Segment, taken: Sequence[tuple[Call, Meeting]], values: dict[int, Value]
     ) -> dict[int, Value]:
-        """Run the kernels between two collectives, one group of ranks after the other; return what is needed later.
+        """Run the kernels between two collectives, one group of ranks after the other; return the values needed later.
 
-        What is unused after these kernels and the collectives that take it has the memory of one group, and what
-        they need last is dropped group by group; `values` is emptied. What is equal in all ranks is computed once, with
-        the first group.
+        Values that are unused after these kernels and their collectives exist for one group at a time, and values that
+        are read for the last time are dropped group by group; `values` is emptied. Values that are equal in all ranks
+        are computed once, with the first group.
         """
         if not any(isinstance(value, Stack) for value in values.values()):
             self._kernels(segment.kernels, taken, values, self.ranks)
             self._count(segment.kernels)
             return {at: value for at, value in values.items() if at in segment.needed}
         roots = {slot.root_index for call in segment.kernels for slot in written(call)}
-        known: dict[Call, dict[int, Value]] = {}  # what kernels wrote, where that is equal in all ranks
+        known: dict[Call, dict[int, Value]] = {}  # results of kernels that are equal in all ranks
         passing = segment.needed - roots
-        kept = {at: value for at, value in values.items() if at in passing}
-        dying = {at: list(_parts(value))[::-1] for at, value in values.items() if at not in kept}
+        lasting = {at: value for at, value in values.items() if at in passing}
+        dying = {at: list(_parts(value))[::-1] for at, value in values.items() if at not in lasting}
         equal = {at: value for at, value in values.items() if not isinstance(value, Stack)}
-        shared = [(at, value) for at, value in kept.items() if isinstance(value, Stack)]
+        shared = [(at, value) for at, value in lasting.items() if isinstance(value, Stack)]
         values.clear()
         parts: dict[int, list[Array]] = {}
         last: dict[int, Value] = {}
@@ -277,7 +277,7 @@ class StackRun:
             self._first += count
         self._first = 0
         self._count(segment.kernels)
-        return last | kept | {at: Stack(found) for at, found in parts.items() if found}
+        return last | lasting | {at: Stack(found) for at, found in parts.items() if found}
 
     def _kernels(
         self,
@@ -289,7 +289,7 @@ class StackRun:
     ) -> None:
         """Run kernels for `count` ranks, and let collectives take their results.
 
-        `known` has what kernels wrote for the ranks before these; the first ranks fill it.
+        `known` has the results of kernels that are equal in all ranks; the first group fills it.
         """
         for call in calls:
             if self._first and known is not None and call in known:
@@ -329,9 +329,9 @@ class StackRun:
             return
         if definition.device:
             if definition.side_effect == "io" and not call.outputs:
-                return  # what it hands to the host comes from the ranks that were chosen
+                return  # only chosen ranks send data to the host
             raise UnsupportedError(
-                f"{definition.name} works on the device itself, which ranks in lockstep do not have",
+                f"{definition.name} needs a device, which ranks in lockstep do not have",
                 where=call.node.full_name,
             )
         attrs = call.attrs
@@ -360,7 +360,7 @@ class StackRun:
         return compute_stack(self._engine, definition, operands, attrs, [slot.shape for slot in call.outputs])
 
     def _look(self, call: Call, operands: Sequence[Any]) -> None:
-        """Refuse an index that is out of range in any rank."""
+        """Raise `DeviceError` for an index that is out of range in any rank."""
         stacks = [len(value) for value in _flat(operands) if isinstance(value, Stack)]
         for rank in range(stacks[0] if stacks else 1):
             mine = [of_rank(value, rank) for value in operands]
@@ -370,7 +370,7 @@ class StackRun:
 
     # -------------------------------------------------------------- values
     def _put(self, slot: Slot, value: Any, values: dict[int, Value]) -> None:
-        """Store what a kernel gave as the device would."""
+        """Store a kernel's result as the device does."""
         root = slot.root
         stored = _mapped(value, lambda array: self._stored(slot, np.asarray(array)), ranks=slot.device_dtype.bits < 8)
         values[root.index] = stored.reshape(root.shape)
@@ -385,7 +385,7 @@ class StackRun:
 
 
 class _Whole:
-    """An engine with what surrounds the computation of a kernel."""
+    """An engine that computes kernels with `dumpsim.runtime.compute.compute`."""
 
     name = "lockstep"
     values = True
@@ -418,18 +418,18 @@ def _expect(array: Array, shape: tuple[int, ...], kind: "np.dtype[Any]", where: 
 
 
 def _check(plan: GraphPlan) -> None:
-    """Refuse a graph whose shapes the values decide: they would differ from rank to rank."""
+    """Raise for a graph whose shapes depend on values, since they could differ between ranks."""
     for call in plan.calls:
         for slot in call.outputs:
             if slot.settles:
                 raise UnsupportedError(
-                    "the values decide the shape of its result, which ranks in lockstep cannot have",
+                    "the shape of its result depends on values, which ranks in lockstep do not support",
                     where=call.node.full_name,
                 )
 
 
 def _is_silent(call: Call) -> bool:
-    """Whether nobody notices that a kernel did not run, but for its results: no value stops it."""
+    """Whether a kernel has no effect but its results, and no value stops it."""
     return call.definition.view or (call.definition.batched and call.definition.bounds is None)
 
 
@@ -440,23 +440,23 @@ def _bury(call: Call, values: dict[int, Value]) -> None:
 
 
 def _parts(value: Value) -> tuple[Array, ...]:
-    """What the groups have of a tensor; nothing if it is one for all."""
+    """Return the parts of a stack; nothing for an array."""
     return value.parts if isinstance(value, Stack) else ()
 
 
 def _get(values: Mapping[int, Value], slot: Slot) -> Value:
-    """The values of a tensor: of a view, those of the tensor whose bytes it has."""
+    """Return the values of a tensor; those of a view come from the tensor that owns the bytes."""
     value = values[slot.root_index]
     return value if slot.base is None else value.reshape(slot.shape)
 
 
 def _operand(values: Mapping[int, Value], argument: Argument) -> Any:
-    """An operand as an engine takes it."""
+    """Return an operand for an engine."""
     if isinstance(argument, Slot):
         value = _get(values, argument)
         if argument.scalar:
             if isinstance(value, Stack):
-                raise UnsupportedError("a number that differs from rank to rank", where=argument.name)
+                raise UnsupportedError("a number operand differs between ranks in lockstep", where=argument.name)
             return value.item()
         return value
     if isinstance(argument, HostValue):
@@ -471,7 +471,7 @@ def _as_kind(value: Value, kind: "np.dtype[Any]") -> Value:
 
 
 def _mapped(value: Any, function: Callable[[Array], Array], *, ranks: bool = False) -> Value:
-    """Apply a function to an array, or to the parts of a stack; `ranks`: to each rank's."""
+    """Apply a function to an array, or to the parts of a stack, or (`ranks`) to each rank's array."""
     if not isinstance(value, Stack):
         return function(value)
     if ranks:
@@ -484,7 +484,7 @@ def _flat(operands: Sequence[Any]) -> list[Any]:
 
 
 def _true(condition: Any) -> bool:
-    """Whether a condition holds; it has to be the same in all ranks."""
+    """Whether a condition holds; it must be equal in all ranks."""
     if isinstance(condition, Stack):
         found = {bool(value.reshape(-1)[0]) for value in condition}
         if len(found) > 1:

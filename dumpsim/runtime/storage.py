@@ -1,13 +1,13 @@
-"""Weights between the front end's Parameters and device memory, where they stay from run to run.
+"""Weights: the connection between the front end's Parameters and device memory, where values stay between runs.
 
-A Parameter holds its value in ``_array``. Before a run the executor looks at it: if it is not the view of device memory
-that the last upload put there, the host has set a new value, and it is uploaded. After an upload ``_array`` *is* device
-memory, so that what a graph updates is seen by the host without a copy. A front end therefore replaces ``_array`` to
-set a value, and hands out copies of it, never the array itself.
+A Parameter has its value in ``_array``. Before a run the executor compares it with the view of device memory that the
+last upload stored there: if it is another array, the host has set a new value, which is uploaded. After an upload
+``_array`` *is* device memory, so the host sees a graph's updates without a copy. A front end therefore replaces
+``_array`` to set a value, and returns copies of it, never the array itself.
 
-Each rank has a value of its own. A rank that finds another rank's device memory in ``_array`` takes the value that the
-host had set, which every view that is put there remembers. Ranks that upload equal bytes share them (`Replicas`) until
-one of them writes: a kernel's update, a fault, or an operator of PYNATIVE.
+Each rank has its own value. A rank that finds another rank's device memory in ``_array`` takes the value that the host
+has set, to which each such view has a reference. Ranks that upload equal bytes share them (`Replicas`) until one of
+them writes: by a kernel's update, a fault, or a PYNATIVE operator.
 """
 
 import weakref
@@ -30,21 +30,21 @@ __all__ = ["Replica", "Replicas", "Storage", "Weights"]
 
 
 class Storage(Protocol):
-    """What a front end's Parameter shows to the runtime."""
+    """The interface of a front end's Parameter to the runtime."""
 
     _array: Any  # numpy array in host layout and of the Parameter's number type
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Replica:
-    """A value that ranks have uploaded, read-only: as an array, and its bytes."""
+    """A value that ranks have uploaded: a read-only array, and its bytes."""
 
     array: Array
     raw: Bytes
 
 
 class Replicas:
-    """The values that ranks have uploaded, each once, while anybody uses it.
+    """A cache of the values that ranks have uploaded, each stored once while it is in use.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Replicas:
         self._known: weakref.WeakValueDictionary[tuple[object, ...], Replica] = weakref.WeakValueDictionary()
 
     def share(self, values: Array) -> Replica:
-        """Return the replica that is equal to `values`: its number type, shape and bits."""
+        """Return the replica with the number type, shape and bits of `values`."""
         raw: Bytes = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         key = values.dtype, values.shape, blake2b(raw.data, digest_size=32).digest()
         found = self._known.get(key)
@@ -73,19 +73,19 @@ class Replicas:
 class _Weight:
     """A weight in one rank."""
 
-    storage: Any  # keeps the Parameter, or is a weak reference to it
+    storage: Any  # a weak reference to the Parameter, or the Parameter itself
     buffer: Buffer
     dtype: DType
     shape: tuple[int, ...]
     host: HostArray | None = None  # the value that was uploaded
-    replica: Replica | None = None  # where other ranks may have uploaded it too
-    view: HostArray | None = None  # what the host sees
+    replica: Replica | None = None  # the shared copy of that value
+    view: HostArray | None = None  # the array of device memory that the host sees
 
     def alive(self) -> bool:
         return not isinstance(self.storage, weakref.ref) or self.storage() is not None
 
     def publish(self) -> None:
-        """Show the host the bytes that the device has now."""
+        """Store a view of the device's current bytes in the Parameter."""
         storage = self.storage() if isinstance(self.storage, weakref.ref) else self.storage
         if storage is not None:
             raw: Bytes = np.asarray(_Published(self))
@@ -94,7 +94,7 @@ class _Weight:
 
 
 class _Published:
-    """The owner of an array that shows a weight in a rank: an array's `base` leads to it."""
+    """The owner of an array that shows a rank's weight; it is found through the array's `base`."""
 
     __slots__ = ("__weakref__", "host", "raw", "weight")
 
@@ -109,7 +109,7 @@ class _Published:
 
 
 def _base(array: Any) -> Any:
-    """What owns the bytes of an array."""
+    """Return the owner of the bytes of an array."""
     base = array.base if isinstance(array, np.ndarray) else None
     while isinstance(base, np.ndarray):
         base = base.base
@@ -129,22 +129,22 @@ class Weights:
     def __init__(self, device: Device, replicas: Replicas | None = None) -> None:
         self._device = device
         self._replicas = replicas
-        self._held: dict[int, _Weight] = {}
+        self._weights: dict[int, _Weight] = {}
 
     def bind(self, binding: Binding, slot: Slot) -> _Weight:
-        """Give a weight its memory.
+        """Assign memory to a weight.
 
         Raises
         ------
         BadInputError
             For a weight without a value on the host.
         OutOfMemoryError
-            If the device has no room.
+            If the device has not enough memory.
         """
         storage = binding.storage(slot)
         if getattr(storage, "_array", None) is None:
             raise BadInputError("the weight has no value on the host", where=slot.name, code="DS-DEV-005")
-        weight = self._held.get(id(storage))
+        weight = self._weights.get(id(storage))
         if weight is not None and (not weight.alive() or weight.buffer.size != slot.nbytes):
             self._drop(id(storage))
             weight = None
@@ -153,20 +153,20 @@ class Weights:
                 slot.nbytes, owner=slot.name, kind="weight", born=self._device.clock.now_ns, fill=False
             )
             try:
-                held: Any = weakref.ref(storage)
+                reference: Any = weakref.ref(storage)
             except TypeError:
-                held = storage
-            weight = self._held[id(storage)] = _Weight(
-                storage=held, buffer=buffer, dtype=slot.device_dtype, shape=slot.shape
+                reference = storage
+            weight = self._weights[id(storage)] = _Weight(
+                storage=reference, buffer=buffer, dtype=slot.device_dtype, shape=slot.shape
             )
             buffer.holder = weight
         binding.fix(slot, weight.buffer)
         return weight
 
     def upload(self, binding: Binding, slot: Slot) -> None:
-        """Copy the host's value to the device where the host has set a new one."""
+        """Copy the host's value to the device, if the host has set a new one."""
         storage = binding.storage(slot)
-        weight = self._held.get(id(storage))
+        weight = self._weights.get(id(storage))
         if weight is None or not binding.is_fixed(slot, weight.buffer):
             weight = self.bind(binding, slot)
         host = storage._array
@@ -180,10 +180,10 @@ class Weights:
             return
         if shape_of(host) != slot.shape:
             raise BadInputError(f"the weight's value has shape {shape_of(host)}", where=slot.name, allowed=[slot.shape])
-        unknown = isinstance(host, Unknown) and host.name == slot.name  # as this rank or another one has left it
+        unknown = isinstance(host, Unknown) and host.name == slot.name  # set by this rank or another one below
         if weight.view is None or not unknown:
             self._device.clock.advance(self._device.chip.prices.copy_duration_ns(slot.nbytes))
-        if not self._device.memory.backed:  # the host must not take its old value for that of the device
+        if not self._device.memory.backed:  # the host must not see its old value as the current one
             weight.view = storage._array = Unknown(slot.name, slot.dtype.numpy, slot.shape)
             return
         values = np.asarray(host).astype(slot.numpy, copy=False)
@@ -201,7 +201,7 @@ class Weights:
         weight.buffer.share(weight.replica.raw)
 
     def writable(self, array: HostArray) -> HostArray:
-        """The array that an operator of PYNATIVE can write instead of `array`, which may be shared."""
+        """Return an array that a PYNATIVE operator can write instead of `array`, which may be shared."""
         shown = _base(array)
         weight = shown.weight() if isinstance(shown, _Published) else None
         if weight is None or weight.view is None or array is not weight.view:
@@ -210,22 +210,22 @@ class Weights:
         return weight.view
 
     def retire(self) -> None:
-        """Give the host copies of all values: the rank goes on with another device."""
-        for weight in self._held.values():
+        """Store copies of all values on the host, because the rank continues on another device."""
+        for weight in self._weights.values():
             storage = weight.storage() if isinstance(weight.storage, weakref.ref) else weight.storage
             if storage is not None and weight.view is not None and storage._array is weight.view:
                 storage._array = weight.view.copy()
 
     def touch(self) -> None:
-        """End the versions of all weights: somebody wrote them through the host's views."""
-        for weight in self._held.values():
+        """End the versions of all weights, which were written through the host's views."""
+        for weight in self._weights.values():
             weight.buffer.touch()
 
     def sweep(self) -> None:
-        """Free the memory of Parameters that are gone."""
-        for key in [key for key, weight in self._held.items() if not weight.alive()]:
+        """Free the memory of Parameters that no longer exist."""
+        for key in [key for key, weight in self._weights.items() if not weight.alive()]:
             self._drop(key)
 
     def _drop(self, key: int) -> None:
-        weight = self._held.pop(key)
+        weight = self._weights.pop(key)
         self._device.memory.free(weight.buffer, dead=self._device.clock.now_ns)

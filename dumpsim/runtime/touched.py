@@ -1,4 +1,4 @@
-"""What an operator reads and writes, for the detector of races."""
+"""The memory that an operator reads and writes, for the race detector."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["touched", "touched_arrays"]
 
 
 def touched(binding: Binding, call: Call, group: str | None) -> Iterator[Touch]:
-    """The device memory of a kernel's tensors; `group`: whose links it uses."""
+    """Yield the device memory of a kernel's tensors, and the links of its `group`."""
     updates = call.definition.updates
     for at, argument in enumerate(call.arguments):
         for slot in slots_of(argument):
@@ -28,7 +28,7 @@ def touched(binding: Binding, call: Call, group: str | None) -> Iterator[Touch]:
 
 
 def touched_arrays(definition: OpDef, operands: Sequence[Any], group: str | None) -> Iterator[Touch]:
-    """The arrays that an operator of PYNATIVE takes; what it gives, nobody else has yet."""
+    """Yield the operands of a PYNATIVE operator; its outputs are new, so no other operator can use them yet."""
     for at, operand in enumerate(operands):
         name = definition.operands[min(at, len(definition.operands) - 1)] if definition.operands else ""
         for array in _arrays(operand):
@@ -57,7 +57,7 @@ def _arrays(operand: Any) -> Iterator[Array]:
 
 
 def _bounds(array: Array) -> tuple[int, int]:
-    """First byte of an array, and the one after its last."""
+    """Return the address of an array's first byte, and that after its last."""
     if not array.size:
         return 0, 0
     low = high = array.__array_interface__["data"][0]

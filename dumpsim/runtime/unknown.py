@@ -1,4 +1,4 @@
-"""A tensor on the host whose values nobody computed."""
+"""A tensor on the host whose values were not computed."""
 
 from typing import Any, NoReturn, TypeAlias, Union
 
@@ -10,12 +10,12 @@ __all__ = ["HostArray", "Unknown", "shape_of"]
 
 
 class Unknown:
-    """The type and shape of an array without its values; whatever reads the values raises.
+    """The type and shape of an array without its values; reading the values raises.
 
     Parameters
     ----------
     name : str
-        What the error names.
+        Name of the tensor, for the error.
     dtype : numpy.dtype
     shape : tuple of int
 
@@ -52,15 +52,15 @@ known: the engine computes none [DS-ENG-001]
         return count
 
     def copy(self) -> "Unknown":
-        """Itself: there is nothing to copy."""
+        """Return the object itself: there is nothing to copy."""
         return self
 
     def astype(self, dtype: Any, copy: bool = True) -> "Unknown":
-        """The same tensor with another number type."""
+        """Return the same tensor with another number type."""
         return Unknown(self.name, np.dtype(dtype), self.shape)
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise the error of a read."""
+        """Raise the error for a read."""
         raise UnknownValueError(
             f"the values of a tensor of shape {self.shape} ({self.dtype}) are not known: the engine computes none",
             where=self.name,
@@ -74,10 +74,10 @@ known: the engine computes none [DS-ENG-001]
         self.refuse()
 
 
-# a tensor as the host holds it
+# a tensor on the host
 HostArray: TypeAlias = Union["np.ndarray[Any, Any]", Unknown]
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an array, a number or an unknown tensor."""
+    """Return the shape of an array, a number or an unknown tensor."""
     return value.shape if isinstance(value, Unknown) else tuple(np.shape(value))

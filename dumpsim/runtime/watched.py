@@ -1,8 +1,8 @@
-"""Runs that are watched, and in which every task does what it did in the run before, with other bytes.
+"""Watched runs in which every task does the same as in the previous run, with other bytes.
 
-The tasks, their streams, events and times are those of every run. But instead of telling listeners what a task does,
-with references that are made anew, it calls what they have planned to do then. Where kernels can be bound to memory
-(`WatchedBound`) a task does not look for its operands and outputs either.
+The tasks, their streams, events and times are those of any run. But instead of sending events with new references to
+the listeners, a task calls the steps that the listeners have planned. If kernels can be bound to memory
+(`WatchedBound`), a task does not look up its operands and outputs either.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,30 +32,30 @@ _CORES = ("aicore", "aivector")  # engines whose status word overflow detection 
 
 
 class Compute(Protocol):
-    """What computes kernels one by one, see `Kernels`."""
+    """Computes kernels one by one, see `Kernels`."""
 
     def compute(self, binding: Binding, call: Call) -> int:
-        """Run a kernel; returns AI Core's status word."""
+        """Run a kernel, and return AI Core's status word."""
         ...
 
-    def look(self, binding: Binding, call: Call, task: Task) -> None:
+    def check_index(self, binding: Binding, call: Call, task: Task) -> None:
         """Stop the task of a kernel with an index out of range."""
         ...
 
     def bury(self, binding: Binding, call: Call) -> None:
-        """The tensors that are unused after a kernel."""
+        """End the lives of the tensors that are unused after a kernel."""
         ...
 
 
 class _Steps(NamedTuple):
-    """What goes with a task."""
+    """The listeners' steps before and after a task."""
 
     before: tuple[Step, ...]
     after: tuple[Step, ...]
 
 
 class Watched:
-    """A kernel graph whose tensors have their places, and the listeners that have planned what they do in its runs.
+    """A kernel graph whose tensors have fixed places, and the steps that listeners have planned for its runs.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Watched:
 
     # ---------------------------------------------------------------- plans
     def begin(self) -> bool:
-        """Ask the listeners what goes with each task of the run; False if one of them needs events of its own."""
+        """Ask the listeners for their steps at each task of the run; return False if one of them needs events."""
         taps = self._observers.taps
         if taps != self._taps:
             self._taps, self._plans, self._found = list(taps), [None] * len(taps), []
@@ -116,7 +116,7 @@ class Watched:
         return True
 
     def _made(self) -> list[TaskEvent]:
-        """The events of a model's inputs, then of kernels."""
+        """Return the events of a model's inputs, then those of kernels."""
         binding, observers = self._binding, self._observers
         made = [
             replace(observers.data_event(binding, slot), outputs=(slot_ref(binding, slot, 0, place=self._place),))
@@ -129,12 +129,12 @@ class Watched:
         return made
 
     def _place(self, slot: Slot, nbytes: int) -> Place:
-        """Where the bytes of a tensor are."""
+        """Return the place of a tensor's bytes."""
         return _Place(self._binding.buffer(slot), nbytes)
 
     # ----------------------------------------------------------------- runs
-    def tell_inputs(self) -> None:
-        """Tell of the inputs."""
+    def report_inputs(self) -> None:
+        """Report the model's inputs to the listeners."""
         now_ns = self._device.clock.now_ns
         for at in range(len(self._data)):
             before, after = self._steps[at]
@@ -153,7 +153,7 @@ class Watched:
         for step in before:
             step(task.task_id, task.end_ns)
         if call.definition.bounds is not None:
-            compute.look(binding, call, task)
+            compute.check_index(binding, call, task)
         status = compute.compute(binding, call)
         if status:
             self._overflow(at, call, task, status)
@@ -163,7 +163,7 @@ class Watched:
         compute.bury(binding, call)
 
     def _overflow(self, at: int, call: Call, task: Task, status: int) -> None:
-        """Raise the flag, and tell the listeners with an event."""
+        """Raise the overflow flag, and send an event to the listeners."""
         self._device.status.set()
         event = self._events[at]
         event = replace(
@@ -181,7 +181,7 @@ class Watched:
 
 
 class WatchedBound(Watched):
-    """The same with kernels that are bound to memory.
+    """A watched graph whose kernels are bound to memory.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class WatchedBound(Watched):
         return _FixedPlace(self._binding.buffer(slot), self.graph.arrays[slot.index])
 
     def upload(self, arguments: Sequence[HostArray]) -> None:
-        """Take the arguments."""
+        """Upload the arguments."""
         device, binding = self.graph.device, self.graph.binding
         prices = device.chip.prices
         for value, (slot, buffer), target in zip(arguments, self._inputs, self._targets, strict=True):
@@ -217,11 +217,11 @@ class WatchedBound(Watched):
             buffer.touch()
 
     def guard(self) -> AbstractContextManager[Any]:
-        """In which the tasks run."""
+        """Return the context manager in which the tasks run."""
         return self.graph.kernels.guard()
 
     def results(self) -> list[HostArray]:
-        """Copies of the results, after the tasks have run."""
+        """Return copies of the results, after the tasks have run."""
         device = self.graph.device
         for slot in self.graph.binding.plan.results:
             device.clock.advance(device.chip.prices.copy_duration_ns(slot.nbytes))
@@ -263,7 +263,7 @@ class WatchedBound(Watched):
 
 
 def _steps(followers: Sequence[Follower]) -> _Steps:
-    """What several listeners do."""
+    """Join the steps of several listeners."""
     return _Steps(
         tuple(one.before for one in followers if one.before is not None),
         tuple(one.after for one in followers if one.after is not None),
@@ -271,7 +271,7 @@ def _steps(followers: Sequence[Follower]) -> _Steps:
 
 
 class _Place:
-    """Where the bytes of a tensor are in every run; another array may stand in for them."""
+    """The place of a tensor's bytes in every run; a shared array may replace them."""
 
     __slots__ = ("_buffer", "_bytes", "_nbytes", "_ranges")
 
@@ -284,16 +284,16 @@ class _Place:
 
     @property
     def version(self) -> int:
-        """The version of the bytes of now."""
+        """The current version of the bytes."""
         return self._buffer.version
 
     def __call__(self) -> Bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self._buffer.bytes()[: self._nbytes] if self._ranges else self._bytes
 
 
 class _FixedPlace:
-    """Where the bytes of a tensor are in every run: an array of the device, or of the host."""
+    """The place of a tensor's bytes in every run: an array of the device, or of the host."""
 
     __slots__ = ("_buffer", "_bytes")
 
@@ -304,16 +304,16 @@ class _FixedPlace:
 
     @property
     def version(self) -> int:
-        """The version of the bytes of now."""
+        """The current version of the bytes."""
         return self._buffer.version
 
     def __call__(self) -> Bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self._bytes
 
 
 def _ids(plan: GraphPlan) -> dict[Call, tuple[int, int]]:
-    """The numbers of task and stream of each kernel: a model counts its tasks, events too, anew in each run."""
+    """Return the task and stream ids of each kernel: a model restarts the count of tasks and events in each run."""
     launches = plan.kernel_graph.launches or [Launch(stream=COMPUTE_STREAM, node=call.node) for call in plan.calls]
     calls = {id(call.node): call for call in plan.calls}
     ids = TaskIds()

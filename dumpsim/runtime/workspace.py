@@ -1,4 +1,4 @@
-"""The workspace of a plan: when its tensors live, and where they lie."""
+"""The workspace of a plan: life times and offsets of its tensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _ENDLESS = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What one kernel touches.
+    """The tensors that one kernel uses.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Use:
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """When a tensor lives, as positions in the execution order, and its offset in the workspace."""
+    """The life time of a tensor, as positions in the execution order, and its offset in the workspace."""
 
     born: int = -1
     dead: int = -1
@@ -40,7 +40,7 @@ class Span:
 def arrange(
     planned: Sequence[Slot], uses: Sequence[Use], results: Sequence[Slot], rule: BlockRule, *, reuse: bool
 ) -> tuple[Mapping[int, Span], int]:
-    """Give every planned tensor its life time and its offset.
+    """Assign a life time and an offset to every planned tensor.
 
     Returns
     -------
@@ -77,9 +77,9 @@ def _keep(spans: Mapping[int, Span], slot: Slot, position: int) -> None:
 
 
 def _apart(uses: Sequence[Use], rule: BlockRule) -> dict[int, BlockRule]:
-    """The tensors that another stream than the computing one touches: alive to the end, in memory of their own.
+    """Return the tensors used on streams other than the compute stream: they live to the end, in memory of their own.
 
-    The order of launch says nothing of when another stream is done with them. Those of collectives have guards on
+    The order of launch does not tell when another stream has finished with them. Tensors of collectives have guards on
     both sides. [spec parallel 4.3]
     """
     apart: dict[int, BlockRule] = {}
@@ -101,7 +101,7 @@ def _place(
     space: Space,
     end: int,
 ) -> int:
-    """Take an offset at the birth of each tensor and give it back at its death; returns the size of the workspace."""
+    """Allocate each tensor at its birth and free it at its death; return the size of the workspace."""
     births: dict[int, list[Slot]] = {}
     deaths: dict[int, list[Slot]] = {}
     for slot in planned:

@@ -63,5 +63,5 @@ def test_outputs_that_a_target_leaves_are_zero():
 def test_a_kernel_whose_shape_needs_values_cannot_be_left_out():
     engine = SimpleNamespace(name="null")
     skip(engine, find("Gather"), full_name="Default/Gather-op0", open_shape=False)
-    with pytest.raises(UnknownValueError, match="the shape of what NonZero gives"):
+    with pytest.raises(UnknownValueError, match="the shape of the result of NonZero"):
         skip(engine, find("NonZero"), full_name="Default/NonZero-op0", open_shape=True)

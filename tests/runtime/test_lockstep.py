@@ -243,9 +243,9 @@ def test_what_differs_from_rank_to_rank_is_refused():
 
     by_rank = lambda rank: np.full(3, rank, np.float32)  # noqa: E731
     for net, text in (
-        (Rooted, "Reduce in 'hccl_world_group': its graph differs from rank to rank"),
+        (Rooted, "Reduce in group 'hccl_world_group': its graph differs between ranks"),
         (Branches, "ranks in lockstep cannot take different branches"),
-        (Shapes, "the values decide the shape"),
+        (Shapes, "the shape of its result depends on values"),
     ):
         with pytest.raises(UnsupportedError, match=text):
             Lockstep(simple(net), 4, settings=SETTINGS).step(by_rank)
@@ -266,7 +266,7 @@ def test_bad_input():
         job.step(lambda rank: np.ones(3 + (rank == 2), np.float32))
     with pytest.raises(BadInputError, match="rank 9 is not in the job"):
         job.output(0, 9)
-    with pytest.raises(BadInputError, match="no weight has this name"):
+    with pytest.raises(BadInputError, match="unknown weight"):
         job.weight("weight", 0)
 
 

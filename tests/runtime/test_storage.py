@@ -55,5 +55,5 @@ def test_a_rank_among_others_keeps_nothing_of_a_tensor_between_runs(counter, ope
             for run in (1, 2):
                 assert session.execute(program, [ONE])[0].tolist() == [run] * 3
             binding = session.compile(program).graphs[0].binding
-            kept.append((len(binding._views), len(binding._kept), len(binding._alive)))
+            kept.append((len(binding._views), len(binding._buffers), len(binding._alive)))
     assert kept == [(4, 1, 0), (0, 0, 0)]

@@ -309,8 +309,8 @@ def test_text_graphs_of_every_model_are_files(machine_of, tmp_path, capsys):
     machine_of("O2", environment={"DUMP_GE_GRAPH": "4", "DUMP_GRAPH_LEVEL": "0", "DUMP_GRAPH_PATH": str(tmp_path)})
     network(LeNet)(Tensor(np.ones(SHAPES[LeNet], np.float32)))
     assert capsys.readouterr().err.splitlines() == [
-        "dumpsim: DUMP_GE_GRAPH=4 means nothing (allowed: 1, 2, 3); it is off",
-        "dumpsim: DUMP_GRAPH_LEVEL=0 means nothing (allowed: 1, 2, 3, 4); it is 2",
+        "dumpsim: DUMP_GE_GRAPH: invalid value '4' (allowed: 1, 2, 3); nothing is written",
+        "dumpsim: DUMP_GRAPH_LEVEL: invalid value '0' (allowed: 1, 2, 3, 4); 2 is used",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["ge"]
 

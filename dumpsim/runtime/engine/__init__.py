@@ -1,1 +1,1 @@
-"""Engines: what computes the kernels of a device."""
+"""Engines, which compute the kernels of a device."""

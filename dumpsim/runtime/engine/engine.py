@@ -1,4 +1,4 @@
-"""The seam between the runtime and what computes its kernels."""
+"""The interface between the runtime and the engines that compute its kernels."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ __all__ = ["BindingEngine", "Bound", "Computed", "Engine", "Work"]
 
 
 class Computed(NamedTuple):
-    """What a kernel computed, before the device stores it.
+    """The results of a kernel, before the device stores them.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Computed(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A kernel whose tensors lie at the same place in every run.
+    """A kernel whose tensors have the same addresses in every run.
 
     Attributes
     ----------
@@ -49,17 +49,17 @@ class Bound(NamedTuple):
     Attributes
     ----------
     runs : list of callable or None
-        Computes a kernel and stores its outputs. None: its readers find the numbers elsewhere.
+        Computes a kernel and stores its outputs. None if its readers read the numbers elsewhere.
     finite : list of tuple of callable
-        False where an output of the kernel may have numbers that do not fit; none for kernels that only move numbers.
+        Each returns False if an output may have numbers that do not fit; empty for kernels that only move numbers.
     guard : callable
-        Gives the context manager in which they run.
+        Returns the context manager in which they run.
     restore : callable
         ``restore(at)`` stores operands of a kernel, right after it has run, that the kernels before it did not store.
     unread : collection of int
-        Inputs that no kernel reads from memory, since all read them where the host has them.
+        Inputs that no kernel reads from device memory, since all of them read the host's array.
     results : mapping of int to callable
-        Results that are not stored on the device, by tensor: gives the copy of the run, once.
+        Results that are not stored on the device, by tensor; the callable returns the run's copy, once.
     """
 
     runs: list[Callable[[], object] | None]
@@ -71,14 +71,14 @@ class Bound(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes kernels from arrays; knows neither memory nor streams nor events.
+    """Computes kernels from arrays; it does not use memory, streams or events of the device.
 
     Attributes
     ----------
     name : str
-        By which settings choose it.
+        Its name in the settings.
     values : bool
-        Whether tensors have values; False: `compute` is not called, and the memory of the device has no bytes.
+        Whether tensors have values. If not, `compute` is not called, and the memory of the device has no bytes.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class BindingEngine(Protocol):
-    """An engine that can bind the kernels of a graph to memory, for runs that nobody watches."""
+    """An engine that can bind the kernels of a graph to memory."""
 
     def bind(
         self,
@@ -120,24 +120,24 @@ class BindingEngine(Protocol):
         Parameters
         ----------
         works : sequence of Work
-            In the order in which they run.
+            In the order of execution.
         arrays : mapping of int to array
             The tensors by their numbers: views of memory.
         spans : mapping of int to (int, int)
-            Where tensors lie that kernels may write: first byte, and the one after the last.
+            Addresses of the tensors that kernels may write: first byte, and the one after the last.
         roots : mapping of int to int
-            The tensor whose bytes a tensor shows.
+            The tensor that owns a tensor's bytes.
         results : sequence of int
             Tensors that are read after the run.
         moves : bool
-            Kernels that only move numbers need not run where others read these numbers elsewhere than in `arrays`;
-            False: all run, since somebody looks at every tensor.
+            Whether kernels that only move numbers may be skipped if their readers can read the numbers elsewhere than
+            in `arrays`. If False, all kernels run, since listeners see every tensor.
         strided : mapping of int to array
-            Inputs as the host has them, with strides of their own: kernels may read them there.
+            The host's arrays of inputs, with any strides: kernels may read them there.
 
         Returns
         -------
         Bound or None
-            None where a kernel cannot be bound.
+            None if a kernel cannot be bound.
         """
         ...

@@ -11,7 +11,7 @@ __all__ = ["NullEngine"]
 
 
 class NullEngine:
-    """Plans and times a network without its values.
+    """Plans and times a network without values.
 
     The memory of the device has addresses and no bytes. Results that the script gets know type and shape, and raise
     where they are read; so do tensors of events, branch conditions, and operators whose shape or effect depends on
@@ -30,7 +30,7 @@ class NullEngine:
     values = False
 
     def compute(self, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
-        """Refuse: no value is known.
+        """Raise: the engine computes no values.
 
         Raises
         ------

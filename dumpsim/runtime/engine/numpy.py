@@ -46,7 +46,7 @@ class NumpyEngine:
 
 
 def _operand(operand: Any, writable: bool, stored: bool) -> Any:
-    """An operand as a kernel takes it; arrays that the kernel must not write are read-only."""
+    """Return an operand for a kernel; arrays that the kernel must not write are read-only."""
     if isinstance(operand, np.ndarray):
         kind = operand.dtype
         if kind is not _SINGLE and not stored and kind.kind in "fV":

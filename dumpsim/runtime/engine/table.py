@@ -1,4 +1,4 @@
-"""Engines by the names that settings give them; an engine is loaded on first use."""
+"""The table of engines by name; an engine is loaded on first use."""
 
 from importlib import import_module
 from types import MappingProxyType
@@ -13,7 +13,7 @@ ENGINES = MappingProxyType({"numpy": "NumpyEngine", "null": "NullEngine", "torch
 
 
 def engine(name: str) -> Engine:
-    """Make the engine of a name.
+    """Create an engine by its name.
 
     Raises
     ------
@@ -26,6 +26,6 @@ def engine(name: str) -> Engine:
     False
     """
     if name not in ENGINES:
-        raise BadInputError(f"{name!r} is not an engine", allowed=ENGINES, nearest=nearest(name, ENGINES))
+        raise BadInputError(f"unknown engine {name!r}", allowed=ENGINES, nearest=nearest(name, ENGINES))
     made: Engine = getattr(import_module(f"dumpsim.runtime.engine.{name}"), ENGINES[name])()
     return made

@@ -1,4 +1,4 @@
-"""The engine that computes with ATen: definitions carry functions of torch."""
+"""The engine that computes with ATen: the kernels of its definitions are functions of torch."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -62,7 +62,7 @@ class TorchEngine:
 
 
 def _operand(operand: Any) -> Any:
-    """An operand as torch takes it; an array of its own where numpy must not write the memory."""
+    """Return an operand for torch; a read-only array is copied."""
     if isinstance(operand, tuple):
         return tuple(_operand(item) for item in operand)
     if not isinstance(operand, np.ndarray):
@@ -71,9 +71,10 @@ def _operand(operand: Any) -> Any:
 
 
 def _array(result: Any, definition: OpDef) -> Any:
-    """A result as the runtime stores it."""
+    """Return a result as an array for the runtime."""
     if not isinstance(result, torch.Tensor):
         raise UnsupportedError(
-            f"the torch engine runs functions of torch; the kernel gave {type(result).__name__}", where=definition.name
+            f"the kernel returned {type(result).__name__}; the torch engine runs functions of torch",
+            where=definition.name,
         )
     return array_of(result.contiguous())

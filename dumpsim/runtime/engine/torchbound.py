@@ -15,7 +15,7 @@ from dumpsim.runtime.result import flat
 
 __all__ = ["Binder", "array_of", "tensor_of"]
 
-# number types that numpy itself does not have: torch's, the array's, and the whole numbers that carry the bits
+# number types that numpy does not have: torch's, the array's, and the integer types of the same size
 _BITS = (
     (torch.bfloat16, np.dtype(ml_dtypes.bfloat16), torch.int16, np.int16),
     (torch.float8_e4m3fn, np.dtype(ml_dtypes.float8_e4m3fn), torch.uint8, np.uint8),
@@ -25,7 +25,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
-    """The tensor on an array's memory.
+    """Return a tensor that shares an array's memory.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
 
 
 def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
-    """The array on a contiguous tensor's memory.
+    """Return an array that shares a contiguous tensor's memory.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Where the numbers of an output are, other than in the output itself.
+    """A place outside of an output's memory that has the numbers of the output.
 
     Attributes
     ----------
     tensor : torch.Tensor
     origin : int or None
-        The tensor whose memory it shows; None for memory of the host.
+        The tensor whose memory it is a view of; None for memory of the host.
     at : int
         The first kernel that can read it.
     """
@@ -73,13 +73,13 @@ class _View:
 
 
 class _Call(NamedTuple):
-    """What computes a kernel.
+    """The function that computes a kernel.
 
     Attributes
     ----------
     function : callable
     stores : bool
-        It writes the output to memory; else it returns it.
+        Whether it writes the output to memory; otherwise it returns it.
     """
 
     function: Callable[[], Any]
@@ -89,11 +89,11 @@ class _Call(NamedTuple):
 class Binder:
     """Binds the kernels of one graph.
 
-    A kernel with a method ``view`` gives a copy of a view of its first operand, such as a transposition. It does not
-    run where all of its readers can read that view instead: it is not overwritten by then, and the operator
-    computes the same from it. That is how eager torch runs, too. Where the copy is a result, its method ``take`` makes
-    that of the view. A kernel with a method ``bind`` says which operands
-    it reads from such views, and whether it writes its output itself.
+    A kernel with a method ``view`` copies a view of its first operand, such as a transposition. It is skipped if all of
+    its readers can read that view instead: if the view is not overwritten before, and the readers compute the same from
+    it. Eager torch does so, too. If the copy is a result, the kernel's method ``take`` creates it from the view. A
+    kernel with a method ``bind`` decides which operands it reads from such views, and whether it writes its output
+    itself.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Binder:
         self._roots = roots
         self._results = results
         self._strided = strided
-        self._needed: set[int] = set()  # tensors that somebody reads from memory
+        self._needed: set[int] = set()  # tensors that are read from memory
         self._views = {number: _View(tensor, None, 0) for number, tensor in strided.items()}
         self._writes = [
             (at, *spans[number]) for at, work in enumerate(works) for number in work.outputs if number in spans
@@ -157,7 +157,7 @@ class Binder:
 
     # ---------------------------------------------------------------- views
     def _find_view(self, at: int, work: Work) -> None:
-        """Learn where else the numbers of a kernel's output are."""
+        """Record the view that has the same numbers as a kernel's output."""
         view = getattr(work.definition.kernel, "view", None)
         if view is None or len(work.outputs) != 1 or any(number in self._spans for number in work.operands[1:]):
             return
@@ -169,8 +169,10 @@ class Binder:
         self._views[work.outputs[0]] = _View(view(before.tensor, *numbers, **work.attrs), before.origin, before.at)
 
     def _find_results(self) -> dict[int, list[torch.Tensor]]:
-        """Room for the results that a kernel moves and nobody else reads from memory: they are taken from its source,
-        and lie as that does."""
+        """Return containers for the results that are copied directly from the source of a moving kernel.
+
+        They get the memory layout of the source.
+        """
         found: dict[int, list[torch.Tensor]] = {}
         for work in self._works:
             view = self._views.get(work.outputs[0]) if len(work.outputs) == 1 else None
@@ -179,7 +181,7 @@ class Binder:
         return found
 
     def _is_intact(self, view: _View, until: int) -> bool:
-        """Whether no kernel up to and with `until` writes where the numbers are."""
+        """Whether no kernel up to and including `until` overwrites the view."""
         span = None if view.origin is None else self._spans.get(view.origin)
         return span is None or not any(
             view.at <= at <= until and low < span[1] and span[0] < high for at, low, high in self._writes
@@ -187,7 +189,7 @@ class Binder:
 
     # ---------------------------------------------------------------- calls
     def _call(self, at: int, work: Work) -> "_Call":
-        """What computes a kernel; notes what it reads from memory."""
+        """Return the function that computes a kernel, and record the tensors that it reads from memory."""
         kernel: Any = work.definition.kernel
         if len(work.outputs) == 1 and work.outputs[0] in self._views:
             view = self._views[work.outputs[0]]
@@ -211,14 +213,14 @@ class Binder:
             self._needed.add(self._roots[number])
 
     def _restore(self, at: int) -> None:
-        """Store operands of a kernel that were read elsewhere."""
+        """Store operands of a kernel that it has read from views."""
         for number in self._works[at].operands:
             view = self._views.get(number)
             if view is not None and self._roots[number] not in self._needed:
                 self._tensors[number].copy_(view.tensor)
 
     def _check(self, number: int) -> Callable[[], bool] | None:
-        """What says that all numbers of an output are finite; None where its type has only finite numbers."""
+        """Return a function that tells whether all numbers of an output are finite; None if its type has no others."""
         tensor, array = self._tensors[number], self._arrays[number]
         if not array.size:
             return None
@@ -233,12 +235,12 @@ def _take(copy: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor, ro
 
 
 def _array_in(room: list[torch.Tensor]) -> "np.ndarray[Any, Any]":
-    """The result that was taken."""
+    """Return the result that was copied to the host."""
     return array_of(room.pop())
 
 
 def _store(call: Callable[[], Any], out: torch.Tensor, shape: torch.Size) -> None:
-    """Compute one output."""
+    """Compute and store one output."""
     made = call()
     if type(made) is not torch.Tensor:
         (made,) = flat(made)
@@ -246,17 +248,17 @@ def _store(call: Callable[[], Any], out: torch.Tensor, shape: torch.Size) -> Non
 
 
 def _store_all(call: Callable[[], Any], outs: Sequence[torch.Tensor]) -> None:
-    """Compute several outputs."""
+    """Compute and store several outputs."""
     for out, made in zip(outs, flat(call()), strict=True):
         out.copy_(made if made.shape == out.shape else made.reshape(out.shape))
 
 
 def _is_small(numbers: Any) -> bool:
-    """Whether a sum of squares is finite, and so all of its terms: the fastest look at many numbers."""
+    """Whether a sum of squares is finite, and so are all numbers: the fastest check of many numbers."""
     with np.errstate(over="ignore"):
         return isfinite(numbers.dot(numbers))
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:
-    """Whether a sum is finite, and so all of its terms."""
+    """Whether a sum is finite, and so are all of its terms."""
     return isfinite(tensor.sum().item())

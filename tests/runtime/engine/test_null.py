@@ -151,15 +151,15 @@ def test_a_branch_and_a_loop_need_values(session, net):
             slots=3,
             name="net",
         )
-        with pytest.raises(UnknownValueError, match="Default/Less-op0: which branch the network takes is not known"):
+        with pytest.raises(UnknownValueError, match="Default/Less-op0: the branch that the network takes is not known"):
             session(engine="null").execute(program, [np.zeros(3, np.float32)])
 
 
 @pytest.mark.parametrize(
     ("op_type", "operands", "unknown"),
     [
-        ("Unique", [np.zeros(3, np.float32)], "the shape of what Unique gives"),
-        ("Print", ["x", np.zeros(3, np.float32)], "what Print hands to the host"),
+        ("Unique", [np.zeros(3, np.float32)], "the shape of the result of Unique"),
+        ("Print", ["x", np.zeros(3, np.float32)], "the data that Print sends to the host"),
     ],
 )
 def test_shapes_and_effects_that_depend_on_values_are_refused(session, op_type, operands, unknown):
@@ -195,7 +195,7 @@ def test_unbacked_memory_hands_out_the_same_addresses():
 
 def test_engines_are_chosen_by_name():
     assert (engine("numpy").values, engine("null").values) == (True, False)
-    with pytest.raises(BadInputError, match=r"'nul' is not an engine; allowed: numpy, null, torch.*'null'"):
+    with pytest.raises(BadInputError, match=r"unknown engine 'nul'; allowed: numpy, null, torch.*'null'"):
         engine("nul")
     with pytest.raises(BadInputError, match=r"--engine: 'nul' is not a value of engine; allowed: numpy, null"):
         RunSettings(engine="nul")
