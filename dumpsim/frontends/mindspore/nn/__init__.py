@@ -1,4 +1,4 @@
-"""``mindspore.nn``: cells, losses, optimizers and the wrappers that train."""
+"""``mindspore.nn``: cells, losses, optimizers and training wrappers."""
 
 from typing import Any
 

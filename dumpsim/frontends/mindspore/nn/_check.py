@@ -1,4 +1,4 @@
-"""Checks of arguments with MindSpore's texts."""
+"""Argument checks with MindSpore's messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["bool_value", "choice", "pair", "positive_int", "positive_pair", "typ
 
 
 def positive_int(value: Any, name: str, owner: str) -> int:
-    """An int above 0."""
+    """Return `value` if it is an int above 0."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be int, but got '{type(value).__name__}'.")
     if value <= 0:
@@ -20,14 +20,14 @@ def positive_int(value: Any, name: str, owner: str) -> int:
 
 
 def bool_value(value: Any, name: str, owner: str) -> bool:
-    """A bool."""
+    """Return `value` if it is a bool."""
     if not isinstance(value, bool):
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be a bool, but got {type(value).__name__}.")
     return value
 
 
 def typed(value: Any, name: str, kinds: Sequence[type], owner: str) -> Any:
-    """A value of one of some types; bools are not numbers."""
+    """Return `value` if it has one of the types `kinds`; a bool does not count as a number."""
     if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
         names = [kind.__name__ for kind in kinds]
         wanted = f"one of '{names}'" if len(names) > 1 else f"'{names[0]}'"
@@ -38,7 +38,7 @@ def typed(value: Any, name: str, kinds: Sequence[type], owner: str) -> Any:
 
 
 def choice(value: Any, allowed: Sequence[str], name: str, owner: str) -> str:
-    """One of some strings."""
+    """Return `value` if it is one of the allowed strings."""
     if value not in allowed:
         raise ScriptValueError(
             f"For '{owner}', the '{name}' must be str and must be in '{list(allowed)}', but got '{value}'."
@@ -47,7 +47,7 @@ def choice(value: Any, allowed: Sequence[str], name: str, owner: str) -> str:
 
 
 def pair(value: Any) -> Any:
-    """One number twice, or a pair as it is."""
+    """Return an int twice, and a tuple unchanged."""
     if not isinstance(value, (int, tuple)):
         raise ScriptTypeError(
             f"When expanding an int number to tuple, input type must be integer or tuple[int], but got {type(value)}"
@@ -56,7 +56,7 @@ def pair(value: Any) -> Any:
 
 
 def positive_pair(value: Any, name: str, owner: str) -> tuple[int, int]:
-    """One int above 0 twice, or two of them."""
+    """Return two ints above 0 from one int or from a pair."""
     both = pair(value)
     if len(both) != 2:
         raise ScriptTypeError(f"When expanding an int number to tuple, input tuple dimension must be 2, but got {both}")

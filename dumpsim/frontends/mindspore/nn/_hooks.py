@@ -1,8 +1,8 @@
-"""What runs around a cell's `construct`: hooks on values and gradients, and the gradient that a cell's `bprop` gives.
+"""Hooks on a cell's values and gradients, and gradients that a cell computes with its own `bprop`.
 
-The order is that of the vendor: hooks before, `construct`, hooks after; the gradient comes back through the hooks of
-`register_backward_pre_hook` and then those of `register_backward_hook`. In a graph `bprop` stands for all of that, and
-hooks are functions that are compiled. [observed 2.10: both modes, in `tests/frontends/mindspore/test_hooks.py`]
+The order is the vendor's: pre-hooks, `construct`, hooks; then, on the way back, the hooks of
+`register_backward_pre_hook` followed by those of `register_backward_hook`. In a graph, `bprop` gives the gradient of
+all of that, and hooks are compiled functions. [observed 2.10: both modes, `tests/frontends/mindspore/test_hooks.py`]
 """
 
 import inspect
@@ -21,7 +21,7 @@ __all__ = ["Hook", "HookHandle", "Hooks", "constructed", "has_bprop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A function that a script registered; `with_kwargs` is given the keyword arguments too, `always` errors too."""
+    """A registered function; `with_kwargs` passes it the keyword arguments, `always` calls it even after an error."""
 
     function: Callable[..., Any]
     with_kwargs: bool = False
@@ -30,7 +30,7 @@ class Hook:
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """The hooks of a cell, each kind in the order of its calls."""
+    """The hooks of a cell, each kind in call order."""
 
     before: list[Hook] = field(default_factory=list)
     after: list[Hook] = field(default_factory=list)
@@ -42,15 +42,15 @@ class Hooks:
 
 
 class HookHandle:
-    """What registering a hook returns: `remove` takes it away.
+    """The handle of a registered hook, which can remove it.
 
     Parameters
     ----------
     hooks : list of Hook, optional
-        Where the hook goes; the handle of a hook that is not taken has none.
+        The list to add the hook to; None if the hook was not accepted.
     hook : Hook, optional
     prepend : bool
-        Call it before those that are there.
+        Call it before the hooks registered so far.
 
     Raises
     ------
@@ -74,14 +74,14 @@ class HookHandle:
         hooks.insert(0 if prepend else len(hooks), hook)
 
     def remove(self) -> None:
-        """Take the hook away; again does nothing."""
+        """Remove the hook; a second call does nothing."""
         if self._hooks is not None:
             self._hooks[:] = [other for other in self._hooks if other is not self._hook]
             self._hooks = None
 
 
 def has_bprop(cell: Any) -> bool:
-    """Whether a cell gives its own gradient."""
+    """Whether a cell defines its own gradient."""
     return hasattr(type(cell), "bprop")
 
 
@@ -92,22 +92,22 @@ def constructed(
     kwargs: Mapping[str, Any],
     inner: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
 ) -> Any:
-    """What `construct` returns, with the cell's hooks and its `bprop` around it.
+    """Call `construct` with the cell's hooks and `bprop` applied.
 
     Parameters
     ----------
     cell : Cell
     construct : callable
-        Called with the arguments; the cell is bound.
+        Bound to the cell; called with the arguments.
     args, kwargs
-        Those of the call.
+        The arguments of the call.
     inner : callable, optional
-        From the positional arguments to those that `construct` is given.
+        Maps the positional arguments to those that `construct` receives.
 
     Raises
     ------
     ScriptTypeError, ScriptRuntimeError
-        A hook or the `bprop` returns what does not fit, or takes other arguments than it is given.
+        A hook or the `bprop` returns an unsuitable value, or has another signature.
     """
     hooks: Hooks = cell.__dict__["_hooks"]
     is_graph = capturing() is not None
@@ -117,7 +117,7 @@ def constructed(
     if kwargs and (own or is_graph):
         args, kwargs = _positional(cell, args, kwargs)
     run = _Run(cell=cell, hooks=hooks, construct=construct, inner=inner, is_graph=is_graph)
-    if own and is_graph:  # all of it, hooks on values too, has the gradient of the `bprop`
+    if own and is_graph:  # the `bprop` is the gradient of everything, including the hooks on values
         args, kwargs = _positional(cell, args, kwargs)
         return run.with_bprop(args, kwargs, run.forward)
     return run.hooked(args, kwargs)
@@ -126,7 +126,7 @@ def constructed(
 def _positional(
     cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """All arguments in their places, defaults among them, as a graph and a `bprop` have them."""
+    """Bind all arguments by position, defaults included, as a graph and a `bprop` expect them."""
     bound = inspect.signature(type(cell).construct).bind(cell, *args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
@@ -146,10 +146,10 @@ class _Run:
     construct: Callable[..., Any]
     inner: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
     is_graph: bool
-    grad_output: tuple[Any, ...] = ()  # what the gradient's walk brought to the output
+    grad_output: tuple[Any, ...] = ()  # the gradients of the output
 
     def hooked(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The forward pass, with custom-gradient nodes for the hooks on gradients."""
+        """Run the forward pass, with custom-gradient nodes for the hooks on gradients."""
         if not self.hooks.backward and not self.hooks.backward_before:
             return self.forward(args, kwargs)
         output = self.forward(args, kwargs, self._watched if self.hooks.backward else None)
@@ -165,7 +165,7 @@ class _Run:
         kwargs: Mapping[str, Any],
         watch: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
     ) -> Any:
-        """The hooks before, `construct`, the hooks after."""
+        """Run the pre-hooks, `construct` and the hooks."""
         called: list[Hook] = []
         output = None
         try:
@@ -177,11 +177,11 @@ class _Run:
                 output = self._construct(args, kwargs)
             for hook in self.hooks.after:
                 called.append(hook)
-                output = self._changed(output, self._behind(hook, args, kwargs, output))
+                output = self._changed(output, self._after(hook, args, kwargs, output))
         except Exception:
             for hook in self.hooks.after:
                 if hook.always and hook not in called:
-                    output = self._changed(output, self._behind(hook, args, kwargs, output))
+                    output = self._changed(output, self._after(hook, args, kwargs, output))
             raise
         return output
 
@@ -189,7 +189,7 @@ class _Run:
         return self.construct(*(self.inner(args) if self.inner is not None else args), **kwargs)
 
     def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A function of the script: captured where the cell is."""
+        """Call a function of the script; it is captured if the cell is."""
         if not self.is_graph:
             return function(*args, **kwargs)
         from dumpsim.frontends.mindspore._capture import control  # a PYNATIVE script rewrites nothing
@@ -220,14 +220,14 @@ class _Run:
             )
         return args, kwargs
 
-    def _behind(self, hook: Hook, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any) -> Any:
+    def _after(self, hook: Hook, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any) -> Any:
         if hook.with_kwargs:
             self._refuse_in_graph(3)
             return self._call(hook.function, self.cell, args, kwargs, output)
         return self._call(hook.function, self.cell, args, output)
 
     def _refuse_in_graph(self, given: int) -> None:
-        """A graph hands no keyword arguments over. [observed 2.10]"""
+        """Raise in a graph, which does not pass the keyword arguments to hooks. [observed 2.10]"""
         if self.is_graph:
             raise ScriptTypeError(
                 f"The parameters number of the function is {given + 1}, but the number of provided arguments is "
@@ -242,7 +242,7 @@ class _Run:
     # -- hooks on gradients
 
     def _watched(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, whose gradients the hooks are given."""
+        """Return the arguments, with their gradients passed to the hooks."""
         tensors = list(tensors_in(args, parameters=False))
         seen = iter(custom_gradient.with_gradient(tuple(tensors), tensors, self._gradient))
         watched: tuple[Any, ...] = rebuild(args, seen, parameters=False)
@@ -262,7 +262,7 @@ class _Run:
     def _through(
         self, hooks: Sequence[Hook], gradients: tuple[Any, ...], more: tuple[Any, ...], kind: str, expected: str
     ) -> Sequence[Any]:
-        """The gradients as the hooks leave them, one hook after the other."""
+        """Pass the gradients through the hooks, one after the other."""
         new = gradients
         for hook in hooks:
             changed = self._call(hook.function, self.cell, new, *more)
@@ -286,7 +286,7 @@ class _Run:
         kwargs: Mapping[str, Any],
         forward: Callable[[tuple[Any, ...], Mapping[str, Any]], Any],
     ) -> Any:
-        """What `forward` returns, with the gradient that the `bprop` gives."""
+        """Call `forward`, and use the `bprop` for its gradient."""
         with custom_gradient.without_gradient():
             output = forward(args, kwargs)
         inputs = list(tensors_in(args))
@@ -333,7 +333,7 @@ class _Run:
         return gradients
 
     def _fitting(self, gradient: Any, tensor: Any) -> Any:
-        """A gradient of the shape and type of the argument, as PYNATIVE makes it; a graph takes what there is."""
+        """Return a gradient in the shape and type of the argument, as PYNATIVE does; a graph uses it unchanged."""
         if gradient is None or self.is_graph or tensor._dtype.kind != "float":
             return gradient
         shape, wanted = tuple(gradient._shape), tuple(tensor._shape)
@@ -353,7 +353,7 @@ class _Run:
 
 
 def _paired(gradient: Any, arg: Any) -> list[tuple[Any, Any]]:
-    """The gradients of an argument with its tensors; a number or a string has none."""
+    """Pair the gradients of an argument with its tensors; numbers and strings have no gradient."""
     tensors = list(tensors_in(arg))
     found = list(tensors_in(gradient))
     if len(found) != len(tensors):

@@ -1,4 +1,4 @@
-"""The tree of cells: names of cells and parameters."""
+"""The tree of cells, and the names of cells and parameters."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
@@ -14,11 +14,11 @@ __all__ = ["CellTree"]
 
 
 class _NameTakenError(ScriptValueError, KeyError):
-    """The KeyError of a name that is in use."""
+    """The KeyError for a name that is already in use."""
 
 
 class CellTree(CellBase):
-    """Walks over the cells below a cell; Cell is made of it."""
+    """Iteration over the cells below a cell; the base class of Cell."""
 
     _params: dict[str, Parameter]
     _cells: "dict[str, Cell]"
@@ -31,12 +31,12 @@ class CellTree(CellBase):
 
     @property
     def param_prefix(self) -> str:
-        """What the names of the cell's parameters begin with."""
+        """The prefix of the names of the cell's parameters."""
         return cast(str, self.__dict__["_param_prefix"])
 
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
-        """Layouts of a parallel run: there are none."""
+        """Layouts of a parallel run; always empty."""
         return {}
 
     def insert_param_to_cell(
@@ -47,8 +47,8 @@ class CellTree(CellBase):
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            For a name that is not a string, is empty, holds a dot or belongs to something else, and for a value that is
-            not a Parameter.
+            For a name that is not a string, is empty, contains a dot or is already used for another attribute, and for
+            a value that is not a Parameter.
         """
         if not isinstance(param_name, str):
             raise ScriptTypeError(
@@ -82,7 +82,7 @@ class CellTree(CellBase):
         self._cells[child_name] = child_cell  # its parameters keep their names [2.10 observed]
 
     def name_cells(self) -> "dict[str, Cell]":
-        """The cells right below this one, each once, by attribute.
+        """The direct children of this cell, each once, by attribute name.
 
         Examples
         --------
@@ -101,11 +101,11 @@ class CellTree(CellBase):
     _children_scope_recursive = name_cells
 
     def cells(self) -> "Any":
-        """The cells right below this one."""
+        """The direct children of this cell."""
         return self.name_cells().values()
 
     def cells_and_names(self, cells: "set[int] | None" = None, name_prefix: str = "") -> "Iterator[tuple[str, Cell]]":
-        """This cell and all below it, with their paths; each cell once, parents first."""
+        """Iterate over this cell and all cells below it, with their paths; each cell once, parents first."""
         seen = set() if cells is None else cells
         pending: list[tuple[str, Any]] = [(name_prefix, self)]
         while pending:
@@ -119,7 +119,7 @@ class CellTree(CellBase):
                     pending.append((f"{path}.{name}" if path else name, child))
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with their paths, each once, in the order of the cells.
+        """Iterate over the parameters with their paths, each once, in the order of the cells.
 
         Examples
         --------
@@ -161,21 +161,21 @@ class CellTree(CellBase):
             parameter.name = prefix + name
 
     def update_cell_prefix(self) -> None:
-        """Tell every cell its path."""
+        """Set the parameter prefix of every cell to the cell's path."""
         for path, cell in self.cells_and_names():
             cell.__dict__["_param_prefix"] = path
 
     def update_cell_type(self, cell_type: str) -> None:
-        """Note what the cell is for."""
+        """Store the type of the cell."""
         self.__dict__["cell_type"] = cell_type
 
     def check_names(self) -> None:
-        """Refuse two parameters of one name.
+        """Check that all parameters have different names.
 
         Raises
         ------
         ScriptValueError
-            Names the parameter.
+            For two parameters with the same name.
         """
         names: set[str] = set()
         for path, parameter in self.parameters_and_names():
@@ -187,7 +187,7 @@ class CellTree(CellBase):
             names.add(parameter.name)
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """The parameters: they were filled when they were made."""
+        """Return the parameters, which are initialized when they are created."""
         return {parameter: parameter for parameter in self.get_parameters()}
 
     def apply(self, fn: "Callable[[Any], None]") -> Any:

@@ -26,7 +26,7 @@ from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
 __all__ = ["Cell", "GraphCell"]
 
-# what was compiled for one very cell
+# state of one cell's compilation, which copies do not take over
 _OWN = ("_programs", "_scope", "_create_time", "_compile_cache", "_phase_cache", "_parameter_layout_dict")
 _FLOAT_FLAGS = MappingProxyType({"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"})
 
@@ -37,7 +37,7 @@ class Cell(CellTree):
     Parameters
     ----------
     auto_prefix : bool
-        Names of the parameters begin with the path of attributes that leads to them.
+        Prefix parameter names with the path of attributes that leads to them.
     flags : dict, optional
         Settings of the compilation.
 
@@ -91,21 +91,21 @@ class Cell(CellTree):
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._drop(name)
             self.insert_param_to_cell(name, value)
         elif isinstance(value, Cell):
-            self._forget(name)
+            self._drop(name)
             if self._auto_prefix:
                 value.update_parameters_name(f"{name}.")
             state["_cells"][name] = value
         elif isinstance(value, Primitive):
-            self._forget(name)
+            self._drop(name)
             value.set_prim_instance_name(name)
             state["_primitives"][name] = value
         elif name in state["_params"] and isinstance(value, Tensor):
             self._write(state["_params"][name], value)
         else:
-            self._forget(name)
+            self._drop(name)
             if isinstance(value, (ParameterTuple, list, tuple)) and value and _are_parameters(value):
                 self._register_all(value)
             object.__setattr__(self, name, value)
@@ -117,8 +117,8 @@ class Cell(CellTree):
                 return
         object.__delattr__(self, name)
 
-    def _forget(self, name: str) -> None:
-        """A new value of another kind takes an attribute's place."""
+    def _drop(self, name: str) -> None:
+        """Remove an attribute before a value of another kind is assigned to it."""
         for place in ("_params", "_cells", "_primitives"):
             self.__dict__[place].pop(name, None)
         self.__dict__.pop(name, None)
@@ -137,13 +137,13 @@ class Cell(CellTree):
             parameter.set_data(value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy takes over: all but what was compiled for this very cell."""
+        """Return the state that a copy takes over: everything except the compilation of this cell."""
         return {name: value for name, value in self.__dict__.items() if name not in _OWN}
 
     # -- calling
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """What the cell computes; every cell of a script has its own."""
+        """Compute the cell's result; every cell of a script overrides this."""
         raise AttributeError(
             f"For 'Cell', the method 'construct' of {self.cls_name!r} is not defined: every cell needs one."
         )
@@ -176,13 +176,13 @@ class Cell(CellTree):
         return self._run(*args, **kwargs)
 
     def _share_parameters(self) -> None:
-        """After the cell was compiled: take the weights of rank 0, where the parallel context asks for it."""
+        """Take over the weights of rank 0 after compilation, if the parallel context asks for it."""
         if get_auto_parallel_context("parameter_broadcast"):
-            # made of cells, as this one
+            # imported here: the module defines cells itself
             import_module("dumpsim.frontends.mindspore.nn.wrap._broadcast").broadcast_parameters(self)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """Op by op."""
+        """Run the cell operator by operator."""
         wanted = bool(self.__dict__.get("requires_grad")) and not kwargs
         with tape.within(self), tape.forward(self, args, wanted=wanted) as call:
             output = self._run_construct(self.construct, args, kwargs, self._inputs)
@@ -197,16 +197,16 @@ class Cell(CellTree):
         kwargs: Mapping[str, Any],
         inner: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
     ) -> Any:
-        """Call `construct` with the hooks of the cell and its `bprop` around it."""
+        """Call `construct` with the cell's hooks and `bprop` applied."""
         return constructed(self, construct, args, kwargs, inner)
 
     def _inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, floats cast to the type that `to_float` asked for."""
+        """Return the arguments, with floats cast to the type set by `to_float`."""
         kind = self.__dict__["_float_type"]
         return tuple(_as_float(arg, kind) for arg in args) if kind is not None else args
 
     def _as_used(self, parameter: Parameter) -> Any:
-        """The parameter, cast where `to_float` asks for it and the cell is running."""
+        """Return the parameter, cast to the type set by `to_float` while the cell is running."""
         kind = self.__dict__["_float_type"]
         if kind is None or not self.__dict__["_running"]:
             return parameter
@@ -215,7 +215,7 @@ class Cell(CellTree):
     # -- settings
 
     def set_train(self, mode: bool = True) -> "Cell":
-        """Training or not, for the cell and all below it.
+        """Set the training flag of this cell and all cells below it.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class Cell(CellTree):
         True
         """
         for cell in self._all():
-            cell.__dict__["training"] = bool(mode)  # 2.10 takes whatever it is [observed 2.10]
+            cell.__dict__["training"] = bool(mode)  # any value is accepted [observed 2.10]
         self.__dict__["_phase"] = "train" if mode else "predict"
         return self
 
@@ -231,7 +231,7 @@ class Cell(CellTree):
 
     @property
     def phase(self) -> str:
-        """The first part of the phase that a call compiles for."""
+        """The first part of the name under which a call compiles."""
         phase: str = self.__dict__["_phase"]
         return phase
 
@@ -243,25 +243,25 @@ class Cell(CellTree):
 
     @property
     def create_time(self) -> int:
-        """When the cell was first asked, in nanoseconds: a part of its phases."""
+        """The time of the first access in nanoseconds, which is a part of the cell's phases."""
         made: int = self.__dict__.setdefault("_create_time", time.time_ns())
         return made
 
     @property
     def compile_cache(self) -> set[str]:
-        """The full phases that the cell was compiled for."""
+        """The full names of the phases compiled so far."""
         found: set[str] = self.__dict__.setdefault("_compile_cache", set())
         return found
 
     @property
     def phase_cache(self) -> dict[str, str]:
-        """The latest full phase by its first part."""
+        """The latest full name of a phase, by its first part."""
         found: dict[str, str] = self.__dict__.setdefault("_phase_cache", {})
         return found
 
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
-        """How the parameters were sliced when the cell was compiled for several devices, empty before."""
+        """Slices of the parameters after a compilation for several devices; empty before that."""
         found: dict[str, Any] = self.__dict__.setdefault("_parameter_layout_dict", {})
         return found
 
@@ -274,12 +274,12 @@ class Cell(CellTree):
         self.__dict__["_parameter_layout_dict"] = value
 
     def set_grad(self, requires_grad: bool = True) -> "Cell":
-        """Note that gradients will be taken."""
+        """Set whether gradients of this cell will be taken."""
         self.__dict__["requires_grad"] = requires_grad
         return self
 
     def to_float(self, dst_type: DType) -> "Cell":
-        """Compute in another float type: inputs and parameters are cast where the cells use them.
+        """Compute in another float type: cells cast their inputs and parameters where they use them.
 
         Raises
         ------
@@ -318,32 +318,32 @@ class Cell(CellTree):
         return dict(self._flags)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> "Cell":
-        """State the types of the arguments; None extents are decided by each run."""
+        """Declare the types of the arguments; each call determines the extents that are None."""
         self.__dict__["_set_inputs"] = (inputs, kwargs)
         return self
 
     def get_inputs(self) -> Any:
-        """What `set_inputs` stated, None without it."""
+        """The types that `set_inputs` declared, or None."""
         stated = self.__dict__["_set_inputs"]
         return None if stated is None else stated[0] or stated[1]
 
     def set_jit_config(self, jit_config: JitConfig) -> None:
-        """Compile settings of this cell."""
+        """Set the compile settings of this cell."""
         self.__dict__["_jit_config_dict"] = JitConfig.check(jit_config, "set_jit_config").jit_config_dict
 
     def recompute(self, **kwargs: Any) -> None:
-        """Refused: recomputation is not emulated."""
+        """Raise UnsupportedError: recomputation is not emulated."""
         raise UnsupportedError("recomputation", where=f"{self.cls_name}.recompute")
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-        """State how the arguments and Parameters are cut wherever the cell is called, see `mindspore.parallel.shard`.
+        """Declare how the arguments and Parameters are sliced in each call, see `mindspore.parallel.shard`.
 
-        Without ranks nothing happens. [2.10 observed]
+        With a single rank, this has no effect. [2.10 observed]
 
         Returns
         -------
         callable
-            What calls the cell: scripts for releases before 2.3 call this.
+            A function that calls the cell, for scripts written for releases before 2.3.
         """
         module = import_module("dumpsim.frontends.mindspore.parallel.shard")
         if get_group_size() > 1:
@@ -365,16 +365,16 @@ class Cell(CellTree):
     def register_forward_pre_hook(
         self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns takes the place of the inputs.
+        """Call ``hook_fn(cell, inputs)`` before `construct`; its result replaces the inputs.
 
         Parameters
         ----------
         hook_fn : callable
-            In a graph it is compiled with the cell, when that is compiled first.
+            In a graph, it is compiled together with the cell, at the cell's first compilation.
         prepend : bool
-            Call it before the hooks that are there.
+            Call it before the hooks registered so far.
         with_kwargs : bool
-            Call ``hook_fn(cell, args, kwargs)`` in PYNATIVE; it returns None or both anew.
+            Call ``hook_fn(cell, args, kwargs)`` in PYNATIVE; it returns None or new `args` and `kwargs`.
 
         Raises
         ------
@@ -400,9 +400,9 @@ class Cell(CellTree):
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns takes the place of the output.
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; its result replaces the output.
 
-        A cell with a `bprop` takes none and says nothing. [observed 2.10]
+        A cell with a `bprop` silently ignores the hook. [observed 2.10]
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ class Cell(CellTree):
         prepend, with_kwargs : bool
             As in `register_forward_pre_hook`.
         always_call : bool
-            Call it in PYNATIVE even where the cell raises.
+            In PYNATIVE, call it even if the cell raises.
 
         Raises
         ------
@@ -431,7 +431,7 @@ class Cell(CellTree):
         return HookHandle(self.__dict__["_hooks"].after, hook, prepend=prepend)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call ``hook_fn(cell, grad_output)`` when the gradient comes to the output; what it returns goes on.
+        """Call ``hook_fn(cell, grad_output)`` with the gradient of the output; its result replaces that gradient.
 
         Raises
         ------
@@ -449,9 +449,9 @@ class Cell(CellTree):
         return HookHandle(self.__dict__["_hooks"].backward_before, Hook(function=hook_fn))
 
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call ``hook_fn(cell, grad_input, grad_output)`` after the cell's gradient; what it returns is `grad_input`.
+        """Call ``hook_fn(cell, grad_input, grad_output)`` after the cell's gradient; its result replaces `grad_input`.
 
-        Both are tuples, `grad_output` as it came to the output.
+        Both are tuples; `grad_output` is the gradient of the output.
 
         Raises
         ------
@@ -471,7 +471,7 @@ class Cell(CellTree):
     # -- text
 
     def extend_repr(self) -> str:
-        """What the text of the cell says of its settings."""
+        """Return the settings that the cell's repr shows."""
         return ""
 
     def __repr__(self) -> str:
@@ -484,17 +484,17 @@ class Cell(CellTree):
         return f"{type(self).__name__}(\n  {body}\n)"
 
     def _all(self) -> Iterator["Cell"]:
-        """The cell and every cell below it, each once."""
+        """Iterate over this cell and all cells below it, each once."""
         return (cell for _, cell in self.cells_and_names())
 
     def _get_attr_from_cell(self, network: Any) -> None:
-        """Take over the settings of the compilation."""
+        """Take over the compile settings of another cell."""
         if isinstance(network, Cell):
             self.__dict__["_jit_config_dict"] = network.__dict__["_jit_config_dict"]
 
 
 class GraphCell(Cell):
-    """Refused: networks come from scripts, not from MindIR files."""
+    """Raise UnsupportedError: networks come from scripts, not from MindIR files."""
 
     def __init__(self, graph: Any, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("networks from MindIR files", where="nn.GraphCell")

@@ -30,7 +30,7 @@ def _positive(value: int, name: str, owner: str) -> int:
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
-    """One rate up to each milestone.
+    """List one constant rate for the steps up to each milestone.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
             f"but got 'milestone' size: {len(milestone)}, 'learning_rates' size: {len(learning_rates)}."
         )
     rates: list[float] = []
-    for place, (stop, rate) in enumerate(zip(milestone, learning_rates, strict=True)):
-        if check_positive_int(stop, f"milestone[{place}]") < len(rates):
+    for index, (stop, rate) in enumerate(zip(milestone, learning_rates, strict=True)):
+        if check_positive_int(stop, f"milestone[{index}]") < len(rates):
             raise ScriptValueError("For 'piecewise_constant_lr', the value of milestone must not decrease.")
         rates += [float(rate)] * (stop - len(rates))
     return rates
@@ -54,7 +54,7 @@ def exponential_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:  # fmt: skip
-    """Rates that fall by a factor in `decay_epoch` epochs.
+    """List rates that fall by the factor `decay_rate` in `decay_epoch` epochs.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def natural_exp_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:  # fmt: skip
-    """Rates that fall by powers of e.
+    """List rates that fall by powers of e.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def inverse_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:  # fmt: skip
-    """Rates divided by a sum that grows with the epochs.
+    """List rates divided by ``1 + decay_rate * epoch / decay_epoch``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def polynomial_decay_lr(
     learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     power: float, update_decay_epoch: bool = False,
 ) -> list[float]:  # fmt: skip
-    """Rates that fall to `end_learning_rate` along a power; again and again with `update_decay_epoch`.
+    """List rates that fall to `end_learning_rate` as a power of the epoch, in cycles with `update_decay_epoch`.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def polynomial_decay_lr(
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """Rates that grow from 0 in `warmup_epoch` epochs.
+    """List rates that grow from 0 to `learning_rate` in `warmup_epoch` epochs.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
 def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
-    """Rates that fall from `max_lr` to `min_lr` along a cosine in `decay_epoch` epochs.
+    """List rates that fall from `max_lr` to `min_lr` along a cosine in `decay_epoch` epochs.
 
     Examples
     --------

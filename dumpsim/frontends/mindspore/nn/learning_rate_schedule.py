@@ -1,4 +1,4 @@
-"""``mindspore.nn.learning_rate_schedule``: learning rates that follow the step."""
+"""``mindspore.nn.learning_rate_schedule``: learning rates that depend on the step."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class LearningRateSchedule(Cell):
-    """Base of the schedules of a script: `construct` takes the step and returns the rate."""
+    """Base of the schedules: `construct` takes the step and returns the rate."""
 
     def construct(self, global_step: Any) -> Any:
         raise NotImplementedError(
@@ -55,7 +55,7 @@ class _Decay(LearningRateSchedule):
     decay_steps : int
         Steps of one decay.
     is_stair : bool
-        Decay once in `decay_steps` steps.
+        Decay once every `decay_steps` steps.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class InverseDecayLR(_Decay):
 
 
 class CosineDecayLR(LearningRateSchedule):
-    """From `max_lr` to `min_lr` along half a cosine wave of `decay_steps` steps."""
+    """A rate that falls from `max_lr` to `min_lr` along half a cosine wave in `decay_steps` steps."""
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class CosineDecayLR(LearningRateSchedule):
 
 
 class PolynomialDecayLR(LearningRateSchedule):
-    """From `learning_rate` to `end_learning_rate` along a power of what is left of `decay_steps`."""
+    """A rate that falls to `end_learning_rate` as a power of the remaining share of `decay_steps`."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """Up to `learning_rate` in `warmup_steps` equal steps."""
+    """A rate that grows to `learning_rate` in `warmup_steps` equal steps."""
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class WarmUpLR(LearningRateSchedule):
 
 
 def _not_negative(value: Any, name: str, owner: str) -> float:
-    """A float from 0 on."""
+    """Return `value` if it is a float of at least 0."""
     if not isinstance(value, float):
         raise ScriptTypeError(
             f"For '{owner}', the argument '{name}' must be type of float, but got '{name}' type: {type(value)}."
@@ -190,7 +190,7 @@ def _not_negative(value: Any, name: str, owner: str) -> float:
 
 
 def _positive(value: Any, name: str, owner: str) -> float:
-    """A float above 0."""
+    """Return `value` if it is a float above 0."""
     if not isinstance(value, float):
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be float, but got '{type(value).__name__}'")
     if value <= 0:

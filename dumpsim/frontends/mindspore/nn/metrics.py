@@ -1,4 +1,4 @@
-"""``mindspore.nn.metrics``: what an evaluation reports."""
+"""``mindspore.nn.metrics``: metrics of an evaluation."""
 
 from types import MappingProxyType
 from typing import Any
@@ -23,11 +23,11 @@ __all__ = [
 
 
 class _NotUpdatedError(DumpsimError, RuntimeError):
-    """`eval` before the first `update`."""
+    """The RuntimeError for `eval` before the first `update`."""
 
 
 class _UnknownMetricError(ScriptValueError, KeyError):
-    """The KeyError of a name that no metric has."""
+    """The KeyError for an unknown name of a metric."""
 
     __str__ = ScriptValueError.__str__
 
@@ -40,11 +40,11 @@ class Metric:
     """Base of the metrics: `clear`, `update` with every batch, `eval`."""
 
     def clear(self) -> None:
-        """Forget what was seen."""
+        """Drop the batches seen so far."""
         raise NotImplementedError
 
     def update(self, *inputs: Any) -> None:
-        """Take in a batch."""
+        """Add a batch."""
         raise NotImplementedError
 
     def eval(self) -> Any:
@@ -53,7 +53,7 @@ class Metric:
 
 
 class _Mean(Metric):
-    """A sum over a number of samples."""
+    """Base of the metrics that divide a sum by the number of samples."""
 
     _reason = "your inputs(predicted value, true value) are empty, or "
 
@@ -61,11 +61,11 @@ class _Mean(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was seen."""
+        """Drop the batches seen so far."""
         self._total, self._count = 0.0, 0
 
     def _pair(self, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Predictions and labels."""
+        """Return predictions and labels."""
         if len(inputs) != 2:
             raise ScriptValueError(
                 f"For '{type(self).__name__}.update', it needs 2 inputs (predicted value, true value), "
@@ -84,7 +84,7 @@ class _Mean(Metric):
 
 
 class Accuracy(_Mean):
-    """Share of right classes.
+    """Share of correct classes.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Accuracy(_Mean):
         super().__init__()
 
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
         if self.eval_type == "multilabel":
             right = np.all(predicted == label, axis=tuple(range(1, predicted.ndim)))
@@ -115,7 +115,7 @@ class Accuracy(_Mean):
 
 
 class TopKCategoricalAccuracy(_Mean):
-    """Share of samples whose class is among the `k` that were given the most.
+    """Share of samples whose class is among the `k` classes with the highest scores.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class TopKCategoricalAccuracy(_Mean):
         super().__init__()
 
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
         label = label.argmax(axis=1) if label.ndim == predicted.ndim and label.shape[1:] != (1,) else label
         label = label.reshape(-1, 1)
@@ -146,7 +146,7 @@ class TopKCategoricalAccuracy(_Mean):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """`TopKCategoricalAccuracy` of 1.
+    """`TopKCategoricalAccuracy` with ``k = 1``.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """`TopKCategoricalAccuracy` of 5.
+    """`TopKCategoricalAccuracy` with ``k = 5``.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Loss(_Mean):
     _reason = ""
 
     def update(self, *inputs: Any) -> None:
-        """Take in the loss of a batch."""
+        """Add the loss of a batch."""
         loss = _array(inputs[0])
         self._total += float(loss.mean() if loss.ndim else loss)
         self._count += 1
@@ -191,7 +191,7 @@ class MSE(_Mean):
     """Mean of the squared differences, summed over the features."""
 
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
         self._total += float(((label.reshape(predicted.shape) - predicted) ** 2).sum())
         self._count += int(label.shape[0])
@@ -201,7 +201,7 @@ class MAE(_Mean):
     """Mean of the absolute differences, summed over the features."""
 
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
         self._total += float(np.abs(label.reshape(predicted.shape) - predicted).sum())
         self._count += int(label.shape[0])
@@ -222,7 +222,7 @@ _BY_NAME = MappingProxyType(
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
-    """The metric of a name.
+    """Create the metric with the given name.
 
     Examples
     --------

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class ReLU(Cell):
-    """The element where it is positive, else 0."""
+    """Rectified linear unit: the element where it is positive, else 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class SeLU(Cell):
 
 
 class FastGelu(Cell):
-    """GELU by a sigmoid."""
+    """GELU approximated by a sigmoid."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ class Tanhshrink(Cell):
 
 
 class Hardtanh(Cell):
-    """The element, cut at two bounds."""
+    """The element, clipped to two bounds."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
@@ -310,7 +310,7 @@ class CELU(Cell):
 
 
 class HShrink(Cell):
-    """The element where its size is greater than `lambd`, else 0."""
+    """The element where its absolute value is greater than `lambd`, else 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ class HShrink(Cell):
 
 
 class SoftShrink(Cell):
-    """The element moved towards 0 by `lambd`, and 0 where it is nearer."""
+    """The element moved towards 0 by `lambd`; 0 where its absolute value is at most `lambd`."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -332,7 +332,7 @@ class SoftShrink(Cell):
 
 
 class GLU(Cell):
-    """One half times the sigmoid of the other."""
+    """The first half of the axis times the sigmoid of the second."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -347,14 +347,14 @@ class GLU(Cell):
 
 
 class PReLU(Cell):
-    """The element where it is positive, else a trained slope times it.
+    """The element where it is positive, else the element times a trained slope.
 
     Parameters
     ----------
     channel : int
-        Number of slopes, 1 or that of the channels.
+        Number of slopes: 1 or the number of channels.
     w : float, list of float or Tensor
-        The slopes at the start.
+        The initial slopes.
 
     Examples
     --------
@@ -421,13 +421,13 @@ _BY_NAME = MappingProxyType(
 
 
 class _UnknownActivationError(ScriptValueError, KeyError):
-    """The KeyError of a name that no activation has."""
+    """The KeyError for an unknown name of an activation."""
 
     __str__ = ScriptValueError.__str__
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """The cell of an activation's name.
+    """Create the activation with the given name.
 
     Examples
     --------

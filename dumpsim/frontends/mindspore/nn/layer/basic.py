@@ -31,7 +31,7 @@ class Dense(Cell):
     ----------
     in_channels, out_channels : int
     weight_init, bias_init : Tensor, str, Initializer or number, optional
-        HeUniform and Uniform where None.
+        HeUniform and Uniform if None.
     has_bias : bool
     activation : str, Cell or Primitive, optional
     dtype : number type
@@ -113,7 +113,7 @@ def _fits(name: str, init: Any, shape: list[int], owner: str) -> None:
 
 
 class Dropout(Cell):
-    """Elements set to 0 at random while training, the others scaled.
+    """Set elements to 0 at random in training, and scale the others.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ class Dropout(Cell):
                 raise ScriptValueError(
                     f"For '{self.cls_name}', the 'keep_prob' must be a number in range (0, 1], but got {keep_prob}."
                 )
-            kept = keep_prob
+            keep = keep_prob
         else:
             _check.typed(p, "p", [float, int], self.cls_name)
             if not 0 <= p < 1:
                 raise ScriptValueError(f"For '{self.cls_name}', the 'p' must be a number in range [0, 1), but got {p}.")
-            kept = 1.0 - p
-        self.dropout = ops.Dropout(kept, *_get_graph_seed(0, "dropout"))
+            keep = 1.0 - p
+        self.dropout = ops.Dropout(keep, *_get_graph_seed(0, "dropout"))
         self.p = p
         self.keep_prob = keep_prob
 
@@ -157,7 +157,7 @@ class Dropout(Cell):
 
 
 class Flatten(Cell):
-    """Axes `start_dim` to `end_dim` joined."""
+    """Join the axes `start_dim` to `end_dim`."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class Flatten(Cell):
 
 
 class Identity(Cell):
-    """The operand."""
+    """Return the operand."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class Identity(Cell):
 
 
 class OneHot(Cell):
-    """A new axis that holds `on_value` at the index and `off_value` elsewhere."""
+    """Add an axis with `on_value` at the index and `off_value` elsewhere."""
 
     def __init__(
         self,
@@ -202,14 +202,14 @@ class OneHot(Cell):
 
 
 class Pad(Cell):
-    """Zeros or mirror images around a tensor.
+    """Pad a tensor with zeros or mirror images.
 
     Parameters
     ----------
     paddings : tuple
-        How many elements before and after each axis, of at most four.
+        Number of elements before and after each axis; at most four axes.
     mode : str
-        ``CONSTANT``, or as `ops.MirrorPad` has it.
+        ``CONSTANT``, or a mode of `ops.MirrorPad`.
     """
 
     def __init__(self, paddings: tuple[tuple[int, int], ...], mode: str = "CONSTANT") -> None:

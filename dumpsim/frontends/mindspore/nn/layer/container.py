@@ -11,8 +11,8 @@ from dumpsim.frontends.mindspore.nn.cell import Cell
 __all__ = ["CellDict", "CellList", "SequentialCell"]
 
 
-class _PlaceError(DumpsimError, IndexError):
-    """A number that no cell has."""
+class _RangeError(DumpsimError, IndexError):
+    """The IndexError for an index out of range."""
 
 
 class _Numbered(Cell):
@@ -28,11 +28,11 @@ class _Numbered(Cell):
         members = list(self._cells.values())
         if isinstance(index, slice):
             return self._part(index)
-        return members[self._place(index)]
+        return members[self._checked(index)]
 
     def __setitem__(self, index: int, cell: Cell) -> None:
-        place = self._place(index)
-        self._put(list(self._cells)[place], _cell(cell, type(self).__name__))
+        position = self._checked(index)
+        self._put(list(self._cells)[position], _cell(cell, type(self).__name__))
 
     def __delitem__(self, index: Any) -> None:
         members = list(self._cells.values())
@@ -47,14 +47,14 @@ class _Numbered(Cell):
     def _part(self, index: slice) -> "_Numbered":
         return type(self)(list(self._cells.values())[index])  # type: ignore[arg-type]  # the subclasses take cells
 
-    def _place(self, index: int) -> int:
+    def _checked(self, index: int) -> int:
         if not isinstance(index, int):
             wanted = "int or slice" if isinstance(self, CellList) else "int"
             raise ScriptTypeError(
                 f"For '{type(self).__name__}', the type of 'index' must be {wanted}, but got {type(index).__name__}."
             )
         if not -len(self) <= index < len(self):
-            raise _PlaceError(
+            raise _RangeError(
                 f"For '{type(self).__name__}', the value of 'index' must be a number in range "
                 f"[{-len(self)}, {len(self)}), but got {index}."
             )
@@ -110,7 +110,7 @@ class SequentialCell(_Numbered):
             self._put(name, cell)
 
     def _part(self, index: slice) -> "SequentialCell":
-        """The cells of a slice under the names they have."""
+        """Return the cells of a slice under their names."""
         return SequentialCell(OrderedDict(list(self._cells.items())[index]))
 
     @property
@@ -125,7 +125,7 @@ class SequentialCell(_Numbered):
 
 
 class CellList(_Numbered):
-    """A list of cells, to be called one by one.
+    """A list of cells, which the script calls one by one.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class CellList(_Numbered):
 
 
 class CellDict(Cell):
-    """Refused: not emulated."""
+    """Raise UnsupportedError: not emulated."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("CellDict", where="nn.CellDict", nearest="nn.CellList")

@@ -22,7 +22,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv2dTranspose"]
 
 
 class _Conv(Cell):
-    """What the convolutions share: settings, weight and bias."""
+    """Base of the convolutions: settings, weight and bias."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _Conv(Cell):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """The arguments of the primitive, but for its channels."""
+        """The arguments of the primitive, except for its channels."""
         return {
             "kernel_size": self.kernel_size,
             "mode": 1,
@@ -110,14 +110,14 @@ class Conv2d(_Conv):
     in_channels, out_channels : int
     kernel_size, stride, dilation : int or pair of int
     pad_mode : {"same", "valid", "pad"}
-    padding : int or four of them
+    padding : int or tuple of four int
         Only with `pad_mode` "pad".
     group : int
     has_bias : bool
     weight_init, bias_init : Tensor, str, Initializer or number, optional
-        HeUniform and Uniform where None.
+        HeUniform and Uniform if None.
     data_format : {"NCHW", "NHWC"}
-        NHWC is for GPU only.
+        NHWC is supported on GPU only.
     dtype : number type
 
     Examples
@@ -157,7 +157,7 @@ class Conv2d(_Conv):
 
 
 class Conv1d(_Conv):
-    """Convolution of ``(N, C, L)``: that of images of height 1.
+    """Convolution of ``(N, C, L)``, computed as a convolution of images of height 1.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Conv1d(_Conv):
     pad_mode : {"same", "valid", "pad"}
     has_bias : bool
     weight_init, bias_init : Tensor, str, Initializer or number, optional
-        A Tensor for the weight has shape ``(out_channels, in_channels / group, kernel_size)``.
+        A Tensor for the weight must have the shape ``(out_channels, in_channels / group, kernel_size)``.
     dtype : number type
 
     Examples
@@ -213,7 +213,7 @@ class Conv1d(_Conv):
 
 
 class _Conv2DTranspose(Conv2D):
-    """The primitive: the gradient of Conv2D for its input. [observed 2.10]"""
+    """The primitive, whose operator is the gradient of Conv2D for its input. [observed 2.10]"""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -231,14 +231,14 @@ class _Conv2DTranspose(Conv2D):
 
 
 class Conv2dTranspose(_Conv):
-    """The gradient of a convolution as a layer: images grow by the stride.
+    """Transposed convolution: the gradient of a convolution, which enlarges images by the stride.
 
     Parameters
     ----------
     in_channels, out_channels : int
     kernel_size, stride, dilation : int or pair of int
     pad_mode : {"same", "valid", "pad"}
-    padding : int or four of them
+    padding : int or tuple of four int
     output_padding : int or pair of int
         Zeros after the last row and column, with `pad_mode` "pad".
     group : int
@@ -273,19 +273,19 @@ class Conv2dTranspose(_Conv):
             weight_init, bias_init, "NCHW", dtype, transposed=True,
         )  # fmt: skip
         self.output_padding = output_padding
-        behind = _check.pair(output_padding)
-        for amount, step, spread in zip(behind, self.stride, self.dilation, strict=True):
+        trailing = _check.pair(output_padding)
+        for amount, step, spread in zip(trailing, self.stride, self.dilation, strict=True):
             if not 0 <= amount < max(step, spread):
                 raise ScriptValueError("output_padding must be in range of [0, max(stride, dilation)).")
-        if any(behind) and pad_mode != "pad":
+        if any(trailing) and pad_mode != "pad":
             raise ScriptValueError("when output_padding is not zero, pad_mode must be 'pad'")
         self.shape = ops.Shape()
         self.conv2d_transpose = _Conv2DTranspose(out_channel=in_channels, **self._settings)
         self.bias_add = ops.BiasAdd()
-        self.pad = ops.Pad(paddings=((0, 0), (0, 0), (0, behind[0]), (0, behind[1])))
+        self.pad = ops.Pad(paddings=((0, 0), (0, 0), (0, trailing[0]), (0, trailing[1])))
 
     def _extent(self, size: int, axis: int) -> int:
-        """Rows or columns of the output."""
+        """Return the number of rows or columns of the output."""
         kernel, step, spread = self.kernel_size[axis], self.stride[axis], self.dilation[axis]
         if self.pad_mode == "same":
             return size * step
@@ -308,7 +308,7 @@ class Conv2dTranspose(_Conv):
 
 
 def _of_height_1(weight: Any, owner: str) -> Any:
-    """A weight of three axes with one for the height."""
+    """Insert an axis for the height into a weight of three axes."""
     if not isinstance(weight, Tensor):
         return weight
     if weight.ndim != 3:
@@ -319,7 +319,7 @@ def _of_height_1(weight: Any, owner: str) -> Any:
 
 
 def _padding(padding: Any, owner: str) -> Any:
-    """One amount or four of them, none below 0."""
+    """Check one amount or a tuple of amounts, which must be at least 0."""
     if not isinstance(padding, (int, tuple)) or isinstance(padding, bool):
         raise ScriptTypeError(
             f"For '{owner}', the type of 'padding' must be int or tuple(int), but got {type(padding).__name__}."

@@ -23,11 +23,11 @@ class Embedding(Cell):
     ----------
     vocab_size, embedding_size : int
     use_one_hot : bool
-        By a product with one-hot vectors rather than by Gather.
+        Look rows up by a product with one-hot vectors instead of Gather.
     embedding_table : Tensor, str, Initializer or number
     dtype : number type
     padding_idx : int, optional
-        Row that starts as zeros.
+        Row initialized with zeros.
 
     Examples
     --------
@@ -90,20 +90,20 @@ class Embedding(Cell):
 
 
 class EmbeddingLookup(Cell):
-    """Rows of a table that the host or the device looks up.
+    """Rows of a table, looked up on the host or on the device.
 
     Parameters
     ----------
     vocab_size, embedding_size : int
     param_init : Tensor, str, Initializer or number
     target : str
-        ``CPU``: the operator EmbeddingLookup of the host, zeros for rows that do not exist; ``DEVICE``: a gather.
+        ``CPU``: the operator EmbeddingLookup on the host, which returns zeros for missing rows; ``DEVICE``: a gather.
     slice_mode : str
-        Without effect where nothing is parallel.
+        No effect outside parallel modes.
     max_norm : float, optional
-        Refused.
+        Not supported.
     sparse : bool
-        With ``DEVICE``: by SparseGatherV2, which the CPU does not have, rather than by Gather.
+        With ``DEVICE``: use SparseGatherV2, which is missing on the CPU, instead of Gather.
     dtype : number type
 
     Examples

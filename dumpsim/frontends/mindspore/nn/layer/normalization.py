@@ -28,7 +28,7 @@ __all__ = [
 
 
 class _BatchNorm(Cell):
-    """Normalisation over the batch; training moves the running mean and variance."""
+    """Normalisation over the batch; training updates the running mean and variance."""
 
     ranks: ClassVar[tuple[int, ...]] = ()
     ranks_text: ClassVar[str] = ""
@@ -131,7 +131,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(Cell):
-    """Normalisation over batch, depth, height and width of ``(N, C, D, H, W)``; takes what BatchNorm2d takes."""
+    """Normalisation over batch, depth, height and width of ``(N, C, D, H, W)``; arguments as for `BatchNorm2d`."""
 
     def __init__(self, num_features: int, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -150,23 +150,24 @@ class BatchNorm3d(Cell):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalisation over the batches of all ranks of a group, which have as many rows each.
+    """Normalisation over the batches of all ranks of a group, which all have the same number of rows.
 
-    Mean and variance are AllReduce operators of the ranks' sums, and have gradients; the real chip computes them within
-    an operator of its own.
+    AllReduce operators on the ranks' sums compute mean and variance, and have gradients; the real chip computes both
+    within a dedicated operator.
 
     Parameters
     ----------
     num_features : int
     eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, use_batch_statistics, dtype
-        As of `BatchNorm2d`.
+        As for `BatchNorm2d`.
     process_groups : list of list of int, optional
-        Ranks that normalise together; all of them where None, each for itself where 0 and those that are in no list.
+        Ranks that normalise together. With None all ranks do, with 0 each rank normalises for itself, and so do ranks
+        in none of the lists.
 
     Raises
     ------
     ValueError
-        For groups that are not lists, and ranks outside of the world or in two groups.
+        For groups that are not lists, and for ranks outside the world or in two groups.
     """
 
     ranks, ranks_text = (2, 4), "must have 2 dims or 4 dims"
@@ -220,7 +221,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _sync_group(process_groups: Any, owner: str) -> tuple[str, int]:
-    """The group in which this rank normalises, and how many ranks it has."""
+    """Return the group in which this rank normalises, and its number of ranks."""
     from dumpsim.frontends.mindspore.communication import management
 
     world = management.HCCL_WORLD_COMM_GROUP
@@ -249,7 +250,7 @@ def _sync_group(process_groups: Any, owner: str) -> tuple[str, int]:
 
 
 class GroupNorm(Cell):
-    """Groups of channels normalised, every channel scaled and shifted.
+    """Normalisation of groups of channels; every channel is then scaled and shifted.
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ class GroupNorm(Cell):
 
 
 class LayerNorm(Cell):
-    """The last axes normalised, scaled and shifted.
+    """Normalisation of the last axes, which are then scaled and shifted.
 
     Parameters
     ----------

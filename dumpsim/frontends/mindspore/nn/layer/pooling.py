@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _PoolNd(Cell):
-    """Window, step and padding, checked."""
+    """Base of the pooling layers: checks window, step and padding."""
 
     def __init__(self, kernel_size: Any, stride: Any, pad_mode: str, data_format: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class _PoolNd(Cell):
 
 
 def _belongs_to_pad(owner: str, pad_mode: str) -> ScriptValueError:
-    """The error of settings that only pad_mode ``pad`` has a use for."""
+    """The error for settings that require the pad_mode ``pad``."""
     return ScriptValueError(
         f"For {owner}, the parameter 'padding', 'dilation', 'return_indices', 'ceil_mode' can not be set to "
         f"non-default value when pad_mode is not 'pad', but got pad_mode:{pad_mode}."
@@ -114,7 +114,9 @@ class AvgPool2d(_PoolNd):
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, data_format)
         if padding != 0 or ceil_mode or not count_include_pad or divisor_override is not None:
-            raise UnsupportedError("padding, ceil_mode or another divisor", where="nn.AvgPool2d")
+            raise UnsupportedError(
+                "padding, ceil_mode, count_include_pad=False or divisor_override", where="nn.AvgPool2d"
+            )
         self.avg_pool = ops.AvgPool(
             kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode, data_format=self.format
         )
@@ -190,7 +192,7 @@ class AvgPool1d(_PoolNd):
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, "NCHW")
         if padding != 0 or ceil_mode or not count_include_pad:
-            raise UnsupportedError("padding, ceil_mode or another divisor", where="nn.AvgPool1d")
+            raise UnsupportedError("padding, ceil_mode or count_include_pad=False", where="nn.AvgPool1d")
         self.kernel_size, self.stride = (1, kernel_size), (1, stride)
         self.avg_pool = ops.AvgPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
         self.shape = ops.shape
@@ -220,12 +222,12 @@ class AvgPool1d(_PoolNd):
 
 
 class AdaptiveAvgPool2d(Cell):
-    """Means of as many windows as asked for.
+    """Means of windows, for an output of a given size.
 
     Parameters
     ----------
     output_size : int, None or pair of them
-        Rows and columns of the output; None for those of the input.
+        Rows and columns of the output; None keeps the input's number.
     """
 
     def __init__(self, output_size: Any) -> None:
@@ -237,7 +239,7 @@ class AdaptiveAvgPool2d(Cell):
 
 
 class _AdaptivePool1d(Cell):
-    """Windows of one size that give so many outputs."""
+    """Base of the layers that choose windows of one size for a given number of outputs."""
 
     def __init__(self, output_size: int) -> None:
         super().__init__()
@@ -247,7 +249,7 @@ class _AdaptivePool1d(Cell):
         self.squeeze = ops.Squeeze(2)
 
     def _windows(self, shape: tuple[int, ...]) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Window and step."""
+        """Return window and step."""
         if len(shape) != 3:
             raise ScriptValueError(f"For {self.cls_name}, the input must has 3 dim, but got {len(shape)}.")
         if self.output_size > shape[2]:
@@ -265,7 +267,7 @@ class _AdaptivePool1d(Cell):
 
 
 class AdaptiveAvgPool1d(_AdaptivePool1d):
-    """Means of as many windows of ``(N, C, L)`` as asked for."""
+    """Means of windows of ``(N, C, L)``, for a given number of outputs."""
 
     def construct(self, input: Any) -> Any:
         kernel_size, stride = self._windows(self.shape(input))
@@ -277,7 +279,7 @@ class AdaptiveAvgPool1d(_AdaptivePool1d):
 
 
 class AdaptiveMaxPool1d(_AdaptivePool1d):
-    """Largest elements of as many windows of ``(N, C, L)`` as asked for."""
+    """Largest elements of windows of ``(N, C, L)``, for a given number of outputs."""
 
     def construct(self, x: Any) -> Any:
         kernel_size, stride = self._windows(self.shape(x))

@@ -18,7 +18,7 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
 
 def gates(inputs: Any, weight: Any, bias: Any) -> Any:
-    """A product with a weight, and the bias where there is one."""
+    """Multiply by a weight and add the bias, if any."""
     product = ops.MatMul(False, True)(inputs, weight)
     return product if bias is None else product + bias
 
@@ -34,7 +34,7 @@ def rnn_relu(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
 
 
 def lstm(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    """One step of long short-term memory; `h` is state and memory."""
+    """One step of long short-term memory; `h` is the pair of state and memory."""
     hx, cx = h
     total = ops.MatMul(False, True)(x, w_ih) + ops.MatMul(False, True)(hx, w_hh)
     if b_ih is not None:
@@ -60,7 +60,7 @@ def gru(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
 
 
 class _StepCell(Cell):
-    """Weights of one step for so many gates."""
+    """Base of the cells: the weights of one step, for `chunks` gates."""
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool, chunks: int, dtype: DType) -> None:
         super().__init__()

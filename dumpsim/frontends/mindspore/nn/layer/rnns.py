@@ -1,7 +1,7 @@
 """``mindspore.nn.layer.rnns``: recurrent networks over whole sequences.
 
-They are unrolled into elementary operators. So does MindSpore with RNN everywhere and with GRU on the CPU; on other
-devices its GRU and LSTM are one operator (DynamicGRUV2, DynamicRNN, LSTM), which a warning names.
+They are unrolled into elementary operators. MindSpore does the same for RNN on every device and for GRU on the CPU;
+otherwise its GRU and LSTM are one fused operator (DynamicGRUV2, DynamicRNN, LSTM), and a warning here names it.
 """
 
 import math
@@ -27,8 +27,8 @@ _STEPS = MappingProxyType(
     {"RNN_TANH": rnn_cells.rnn_tanh, "RNN_RELU": rnn_cells.rnn_relu, "LSTM": rnn_cells.lstm, "GRU": rnn_cells.gru}
 )
 _GATES = MappingProxyType({"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3})
-# operators that the real system runs instead, by network and device [source of 2.10]
-_SINGLE = MappingProxyType(
+# fused operators that the real system runs instead, by network and device [source of 2.10]
+_FUSED = MappingProxyType(
     {
         ("LSTM", "Ascend"): "DynamicRNN",
         ("LSTM", "GPU"): "LSTM",
@@ -75,7 +75,7 @@ class _Unrolled(Cell):
 
     @staticmethod
     def _lengths(seq_length: Any, width: int) -> Any:
-        """The lengths, once for every element of the state."""
+        """Repeat the lengths for every element of the state."""
         lengths = ops.Cast()(seq_length, mstype.float32)
         lengths = ops.broadcast_to(lengths, (width, lengths.shape[0]))
         lengths = ops.Cast()(lengths, mstype.int32)
@@ -116,9 +116,9 @@ class _Recurrent(Cell):
                 "GRU on ascend do not support hidden size that is not divisible by 16, "
                 f"but get hidden size {hidden_size}, please reset the argument."
             )
-        if (mode, target) in _SINGLE:
-            operator = _SINGLE[mode, target]
-            log.warning(f"nn.{owner}: the operator {operator} is not emulated; elementary operators stand for it.")
+        if (mode, target) in _FUSED:
+            operator = _FUSED[mode, target]
+            log.warning(f"nn.{owner}: the operator {operator} is not emulated; elementary operators are used instead.")
         self.rnn = _Unrolled(mode)
         self.reverse = ops.ReverseV2([0])
         self.reverse_sequence = ops.ReverseSequence(0, 1)
@@ -178,12 +178,12 @@ class _Recurrent(Cell):
         return output.astype(kind), ops.Concat(0)(tuple(states)).view(hx.shape)
 
     def _turned(self, x: Any, seq_length: Any) -> Any:
-        """The steps from last to first, of each sequence as many as it has."""
+        """Reverse the steps, of each sequence only as many as it has."""
         return self.reverse(x) if seq_length is None else self.reverse_sequence(x, seq_length)
 
     @staticmethod
     def _joined(states: Any, part: int, shape: Any) -> Any:
-        """States, or memories, of all layers."""
+        """Join the states, or memories, of all layers."""
         return ops.Concat(0)(tuple(state[part] for state in states)).view(shape)
 
 
@@ -214,14 +214,14 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units; arguments as of `RNN`, without `nonlinearity`."""
+    """Gated recurrent units; arguments as for `RNN`, without `nonlinearity`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory: takes and returns state and memory; arguments as of `GRU`."""
+    """Long short-term memory: takes and returns state and memory; arguments as for `GRU`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)

@@ -41,12 +41,12 @@ def _dense(inputs: int, outputs: int, dtype: DType, has_bias: bool = True, *, fa
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    """A product with a weight, and the bias where there is one."""
+    """Multiply by a weight and add the bias, if any."""
     return ops.dense(x, weight, bias)
 
 
 def _dropped(x: Any, p: float, training: bool) -> Any:
-    """Dropout without a cell of its own, and without the seed of the script. [observed 2.10]"""
+    """Apply dropout without a separate cell, and without the seed of the script. [observed 2.10]"""
     return x if neutral() or not training or not 0 < p <= 1 else ops.Dropout(1.0 - p)(x)[0]
 
 
@@ -60,7 +60,7 @@ class MultiheadAttention(Cell):
         Of the attention weights.
     has_bias, add_bias_kv, add_zero_attn, batch_first : bool
     kdim, vdim : int, optional
-        Features of key and value, `embed_dim` where None.
+        Features of key and value, `embed_dim` if None.
     dtype : number type
 
     Examples
@@ -171,13 +171,13 @@ class MultiheadAttention(Cell):
         return (output, weights) if need_weights else (output,)
 
     def _projected(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
-        """Query, key and value by their weights."""
+        """Multiply query, key and value by their weights."""
         biases: Any = (None, None, None)
         if self.in_proj_bias is not None:
             biases = ops.split(self.in_proj_bias, self.embed_dim)
         weights: Any = None
         if self.packed:
-            if query is key and key is value:  # one product where all are the same
+            if query is key and key is value:  # a single product
                 together = _linear(query, self.in_proj_weight, self.in_proj_bias)
                 q, k, v = ops.split(together, self.embed_dim, -1)
                 return q, k, v
@@ -191,7 +191,7 @@ class MultiheadAttention(Cell):
         )
 
     def _mask(self, attn_mask: Any, padding: Any, bsz: int, src_len: int, kind: DType) -> Any:
-        """What is added to the scores: minus infinity where a mask is true."""
+        """Return the mask that is added to the scores: minus infinity where a mask is true."""
         if padding is not None:
             padding = ops.tile(padding.view(bsz, 1, 1, src_len), (1, self.num_heads, 1, 1))
             padding = padding.reshape(bsz * self.num_heads, 1, src_len)
@@ -212,14 +212,14 @@ class MultiheadAttention(Cell):
 
 
 def _widened(mask: Any) -> Any:
-    """A mask with one more place, which it lets through."""
+    """Extend a mask by one position that is not masked."""
     if mask is None:
         return None
     return ops.cat([mask, ops.zeros((*mask.shape[:-1], 1), mask.dtype)], -1)
 
 
 class _Layer(Cell):
-    """What the layers of encoder and decoder share."""
+    """Base of the layers of encoder and decoder."""
 
     def __init__(
         self,
@@ -250,11 +250,11 @@ class _Layer(Cell):
         return MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
 
     def _more_attention(self) -> None:
-        """The second attention of a decoder."""
+        """Create the second attention of a decoder."""
 
     def _norms(self, count: int) -> None:
-        """Norms and dropouts, numbered from 1."""
-        d_model, dropout, epsilon, dtype = (self.settings[place] for place in (0, 3, 5, 8))
+        """Create norms and dropouts, numbered from 1."""
+        d_model, dropout, epsilon, dtype = (self.settings[index] for index in (0, 3, 5, 8))
         for number in range(1, count + 1):
             setattr(self, f"norm{number}", LayerNorm((d_model,), epsilon=epsilon, dtype=dtype))
         for number in range(1, count + 1):
@@ -275,7 +275,7 @@ def _activation(activation: Any) -> Any:
         return ops.relu if activation == "relu" else ops.gelu
     if activation in (ops.relu, ops.gelu):
         return activation
-    # a cell is refused, although the documents allow it [2.10 observed]
+    # a cell is refused, although the documentation allows it [2.10 observed]
     raise ScriptValueError(f"The argument 'activation' must be ops.relu or ops.gelu instance, but get {activation}.")
 
 
@@ -307,7 +307,10 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Attention of a sequence to itself and to a memory, and two dense layers; arguments as of the encoder's."""
+    """Attention of a sequence to itself and to a memory, and two dense layers.
+
+    The arguments are those of `TransformerEncoderLayer`.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -340,7 +343,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Cell):
-    """Copies of one layer, made anew from its settings."""
+    """Copies of one layer, with newly initialized weights."""
 
     def __init__(self, layer: _Layer, num_layers: int, norm: Any) -> None:
         super().__init__()

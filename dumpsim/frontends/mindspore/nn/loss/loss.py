@@ -65,7 +65,7 @@ class LossBase(Cell):
         return tuple(range(len(ops.shape(x))))
 
     def get_loss(self, x: Any, weights: Any = 1.0) -> Any:
-        """The losses weighted and reduced."""
+        """Return the losses, weighted and reduced."""
         input_dtype = x.dtype
         x = self.cast(x, mstype.float32)
         weights = self.cast(weights, mstype.float32)
@@ -285,7 +285,7 @@ class HuberLoss(_Reduced):
 
 
 class MarginRankingLoss(_Reduced):
-    """How far two scores are from the wanted order."""
+    """Distance of two scores from the wanted order."""
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -297,7 +297,7 @@ class MarginRankingLoss(_Reduced):
 
 
 class CosineEmbeddingLoss(LossBase):
-    """How far the cosine of two rows is from 1, or above a margin."""
+    """Distance of the cosine of two rows from 1, or its excess over a margin."""
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -387,7 +387,7 @@ class GaussianNLLLoss(_Reduced):
 
 
 class HingeEmbeddingLoss(_Reduced):
-    """Distances of like pairs, and what unlike pairs lack to a margin."""
+    """Distances of similar pairs, and the shortfall of dissimilar pairs from a margin."""
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)

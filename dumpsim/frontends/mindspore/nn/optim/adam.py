@@ -45,7 +45,7 @@ def _decay_step(
 
 
 class _KeywordError(DumpsimError, KeyError):
-    """The KeyError of an unknown keyword."""
+    """The KeyError for an unknown keyword."""
 
 
 def _between_0_and_1(value: Any, name: str, owner: str) -> float:
@@ -142,7 +142,7 @@ class Adam(Optimizer):
 
 
 class AdamWeightDecay(Optimizer):
-    """Adam with decoupled weight decay, by one fused operator a parameter.
+    """Adam with decoupled weight decay, by one fused operator per parameter.
 
     Parameters
     ----------

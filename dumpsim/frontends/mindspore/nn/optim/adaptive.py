@@ -88,7 +88,7 @@ def _proximal_step(opt: Any, l1: Any, l2: Any, learning_rate: Any, gradient: Any
 
 
 def _float(value: Any, name: str, owner: str, *, above: float | None = None, least: float | None = None) -> float:
-    """A float, above or at least a bound."""
+    """Return `value` if it is a float within the given bounds."""
     number: float = _check.typed(value, name, [float], owner)
     wanted = None
     if above is not None and number <= above:
@@ -103,7 +103,7 @@ def _float(value: Any, name: str, owner: str, *, above: float | None = None, lea
 
 
 class _Adaptive(Optimizer):
-    """What these optimizers share: a graph function `step`, and tuples of Parameters with their `state`."""
+    """Base of these optimizers: a graph function `step`, and tuples of Parameters with their `state`."""
 
     step: Any
     opt: Any
@@ -112,7 +112,7 @@ class _Adaptive(Optimizer):
     reverse = True
 
     def now(self) -> tuple[Any, ...]:
-        """The numbers of this step, before the learning rate."""
+        """Return the numbers that `step` takes before the learning rate."""
         return self.numbers
 
     @jit
@@ -133,7 +133,7 @@ class _Adaptive(Optimizer):
 
 
 class RMSProp(_Adaptive):
-    """Gradients over the root of a running mean of their squares.
+    """Divide gradients by the root of a running mean of their squares.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class RMSProp(_Adaptive):
         Above 0.
     use_locking : bool
     centered : bool
-        Take the square of the mean off the mean of the squares.
+        Subtract the square of the mean from the mean of the squares.
 
     Examples
     --------
@@ -184,16 +184,16 @@ class RMSProp(_Adaptive):
 
 
 class Adagrad(_Adaptive):
-    """Gradients over the root of the sum of their squares.
+    """Divide gradients by the root of the sum of their squares.
 
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
         As in `Optimizer`.
     accum : float
-        What the sum begins with, at least 0.
+        The initial value of the sum, at least 0.
     update_slots : bool
-        Whether the sum grows.
+        Whether to update the sum.
 
     Examples
     --------
@@ -330,7 +330,7 @@ class FTRL(_Adaptive):
     initial_accum, l1, l2 : float
         At least 0.
     learning_rate : float
-        Above 0; it is one number for all steps and groups.
+        Above 0; a single number for all steps and groups.
     lr_power : float
         At most 0.
     use_locking : bool
@@ -385,7 +385,7 @@ class FTRL(_Adaptive):
 
 
 class ProximalAdagrad(_Adaptive):
-    """Adagrad with penalties of both norms.
+    """Adagrad with L1 and L2 penalties.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``mindspore.nn.optim.optimizer``: what the optimizers share."""
+"""``mindspore.nn.optim.optimizer``: the base class of the optimizers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ _grad_scale = MultitypeFuncGraph("grad_scale")
 
 @_apply_decay.register("Tensor", "Bool", "Tensor", "Tensor")
 def _decayed(weight_decay: Any, if_apply: bool, weight: Any, gradient: Any) -> Any:
-    """The gradient with its share of the weight."""
+    """Add the decay term of the weight to the gradient."""
     if if_apply:
         return ops.AddN()((ops.mul(weight, weight_decay), gradient))
     return gradient
@@ -35,16 +35,16 @@ def _decayed(weight_decay: Any, if_apply: bool, weight: Any, gradient: Any) -> A
 
 @_grad_scale.register("Tensor", "Tensor")
 def _scaled(scale: Any, grad: Any) -> Any:
-    """The gradient without the scale of the loss."""
+    """Divide the gradient by the scale of the loss."""
     return ops.mul(grad, ops.cast(scale, grad.dtype))
 
 
 class _GroupKeyError(DumpsimError, KeyError):
-    """The KeyError of a parameter group."""
+    """The KeyError for an unknown key of a parameter group."""
 
 
 def opt_init_args_register(fn: Any) -> Any:
-    """Decorator of constructors; keeps nothing here.
+    """Decorate a constructor; does nothing here.
 
     Examples
     --------
@@ -61,14 +61,14 @@ class Optimizer(Cell):
     ----------
     learning_rate : float, int, Tensor, iterable or LearningRateSchedule
     parameters : iterable of Parameter, or of dict
-        Dicts are groups with settings of their own: params, lr, weight_decay, order_params.
+        Dicts are groups with their own settings: params, lr, weight_decay, order_params.
     weight_decay : float or int
     loss_scale : float or int
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
     """
 
     def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: Any = 1.0) -> None:
@@ -80,7 +80,7 @@ class Optimizer(Cell):
                 "please check the 'parameters'."
             )
         if isinstance(weight_decay, Cell):
-            raise UnsupportedError("a weight decay that follows the step", where=f"nn.{self.cls_name}(weight_decay)")
+            raise UnsupportedError("a weight decay schedule", where=f"nn.{self.cls_name}(weight_decay)")
         self.loss_scale = _loss_scale(loss_scale, self.cls_name)
         self.dynamic_lr = False
         self.dynamic_weight_decay = False
@@ -108,7 +108,7 @@ class Optimizer(Cell):
     # -- settings
 
     def _rate(self, value: Any) -> Any:
-        """A float, a 0-d or 1-d Tensor or a schedule."""
+        """Return the rate as a float, a 0-d or 1-d Tensor or a schedule."""
         if isinstance(value, (float, int)) and not isinstance(value, bool):
             if value < 0:
                 raise ScriptValueError(
@@ -148,8 +148,8 @@ class Optimizer(Cell):
         return float(value) * self.loss_scale
 
     @staticmethod
-    def _held(rate: Any, name: str) -> Any:
-        """The rate as something that a graph can read."""
+    def _readable(rate: Any, name: str) -> Any:
+        """Return the rate in a form that a graph can read."""
         if isinstance(rate, float):
             return Parameter(Tensor(rate, mstype.float32), name)
         if isinstance(rate, Tensor):
@@ -157,7 +157,7 @@ class Optimizer(Cell):
         return rate
 
     def _take_all(self, listed: list[Any], rate: Any, decay: float) -> None:
-        self.learning_rate = self._held(rate, "learning_rate")
+        self.learning_rate = self._readable(rate, "learning_rate")
         self.parameters = ParameterTuple(listed)
         self._parameters = self.parameters
         self.decay_flags = tuple("beta" not in p.name and "gamma" not in p.name for p in self._parameters)
@@ -174,11 +174,11 @@ class Optimizer(Cell):
                     "parameters, "
                     f"but got order parameters' length {len(order)}, group parameters' length {len(members)}."
                 )
-            places = [[p.name for p in members].index(parameter.name) for parameter in order]
-            members = [members[place] for place in places]
-            rates, decays = [rates[place] for place in places], [decays[place] for place in places]
+            positions = [[p.name for p in members].index(parameter.name) for parameter in order]
+            members = [members[i] for i in positions]
+            rates, decays = [rates[i] for i in positions], [decays[i] for i in positions]
         if self.is_group_lr and self.dynamic_lr:
-            raise UnsupportedError("learning rates of groups that follow the step", where=f"nn.{self.cls_name}")
+            raise UnsupportedError("learning rate schedules of parameter groups", where=f"nn.{self.cls_name}")
         if self.is_group_lr:
             self.learning_rate = _SharedParameterTuple(rates)
         else:
@@ -192,12 +192,12 @@ class Optimizer(Cell):
     def _members(
         self, groups: list[dict[str, Any]], rate: Any, decay: float
     ) -> tuple[list[Any], list[float], list[Parameter]]:
-        """Rate, decay and parameter of every member of every group."""
+        """Return the rate, decay and parameter of every member of every group."""
         rates: list[Any] = []
         decays: list[float] = []
         members: list[Parameter] = []
         names: set[str] = set()
-        default = self._held(rate, "learning_rate")
+        default = self._readable(rate, "learning_rate")
         for number, group in enumerate(groups):
             unknown = [key for key in group if key not in _GROUP_KEYS]
             if unknown:
@@ -212,13 +212,13 @@ class Optimizer(Cell):
             own_rate = default
             if "lr" in group:
                 self.is_group_lr = True
-                own_rate = self._held(self._rate(group["lr"]), f"learning_rate_group_{number}")
+                own_rate = self._readable(self._rate(group["lr"]), f"learning_rate_group_{number}")
             own_decay = self._decay(group["weight_decay"]) if "weight_decay" in group else decay
-            for place, parameter in enumerate(_listed(group.get("params"), "group `params`")):
+            for index, parameter in enumerate(_listed(group.get("params"), "group `params`")):
                 if not isinstance(parameter, Parameter):
                     raise ScriptTypeError(
                         "For 'Optimizer', the element in group parameters must be Parameter type, "
-                        f"but got {type(parameter)} at index {place}."
+                        f"but got {type(parameter)} at index {index}."
                     )
                 if parameter.name in names:
                     raise _RepeatedError(
@@ -234,7 +234,7 @@ class Optimizer(Cell):
     # -- what the optimizers call
 
     def decay_weight(self, gradients: Any) -> Any:
-        """The gradients with the share of the weights."""
+        """Add the decay terms of the weights to the gradients."""
         if self.exec_weight_decay:
             params = self._parameters
             weight_decay = self.get_weight_decay()
@@ -245,52 +245,52 @@ class Optimizer(Cell):
         return gradients
 
     def gradients_centralization(self, gradients: Any) -> Any:
-        """The gradients: they are never centralised here."""
+        """Return the gradients unchanged: centralization is not supported."""
         return gradients
 
     def scale_grad(self, gradients: Any) -> Any:
-        """The gradients without the scale of the loss."""
+        """Divide the gradients by the scale of the loss."""
         if self.need_scale:
             gradients = self.map_(F.partial(_grad_scale, self.reciprocal_scale), gradients)
         return gradients
 
     def flatten_gradients(self, gradients: Any) -> Any:
-        """The gradients as they are."""
+        """Return the gradients unchanged."""
         return gradients
 
     def get_weight_decay(self) -> Any:
-        """The weight decay of this step."""
+        """Return the weight decay of this step."""
         return self.weight_decay
 
     def get_lr(self) -> Any:
-        """The learning rate of this step."""
+        """Return the learning rate of this step."""
         lr = self.learning_rate
         if self.dynamic_lr:
             lr = self.learning_rate(self.global_step).reshape(())
         return lr
 
     def get_lr_parameter(self, param: Any) -> Any:
-        """The learning rate that a parameter (or each of a list) is trained with.
+        """Return the learning rate of a parameter, or of each parameter in a list.
 
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            For what is not a Parameter of the optimizer.
+            For anything that is not a Parameter of this optimizer.
         """
         wanted = param if isinstance(param, list) else [param]
         if not all(isinstance(parameter, Parameter) for parameter in wanted):
             raise ScriptTypeError(
                 f"For 'get_lr_parameter', the 'param' must be 'Parameter' or 'list' type, but got {type(param)}."
             )
-        places = {id(parameter): place for place, parameter in enumerate(self._parameters)}
+        positions = {id(parameter): index for index, parameter in enumerate(self._parameters)}
         rates = []
         for parameter in wanted:
-            if id(parameter) not in places:
+            if id(parameter) not in positions:
                 raise ScriptValueError(
                     f"For 'get_lr_parameter', the parameter {parameter.name} is not in optimizer, please check "
                     "whether the argument 'param' is correct."
                 )
-            rate = self.learning_rate[places[id(parameter)]] if self.is_group_lr else self.learning_rate
+            rate = self.learning_rate[positions[id(parameter)]] if self.is_group_lr else self.learning_rate
             rates.append(rate.learning_rate if isinstance(rate, _IteratorLearningRate) else rate)
         return rates if isinstance(param, list) else rates[0]
 
@@ -299,11 +299,11 @@ class Optimizer(Cell):
 
 
 class _RepeatedError(DumpsimError, RuntimeError):
-    """The RuntimeError of a parameter in two groups."""
+    """The RuntimeError for a parameter in two groups."""
 
 
 class _SharedParameterTuple(ParameterTuple):
-    """Learning rates of groups: one Parameter may come many times."""
+    """Learning rates of groups, in which a Parameter may occur several times."""
 
     __slots__ = ()
 

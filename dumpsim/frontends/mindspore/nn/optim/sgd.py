@@ -36,7 +36,7 @@ def _not_negative(value: Any, name: str) -> float:
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum if asked for.
+    """Gradient descent with optional momentum.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Training with the batch in parts: the network runs once for each part, and its gradients are accumulated.
+"""Training on a batch in parts: the network runs once for each part, and the gradients are accumulated.
 
-In networks that are split over devices, the compiler adds the gradients of the parts to Parameters ``accu_grads.*``,
-which the training step here defines, uses and clears. [vendor nn/wrap/cell_wrapper.py]
+In networks split over devices, the compiler adds the gradients of the parts to the Parameters ``accu_grads.*``, which
+the training step here defines, uses and clears. [vendor nn/wrap/cell_wrapper.py]
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from dumpsim.frontends.mindspore.parallel._context import get_auto_parallel_cont
 
 __all__ = ["GradAccumulationCell", "MicroBatchInterleaved"]
 
-PARTS = "grad_accu_num"  # attribute of the slices by which the compiler knows the parts
+PARTS = "grad_accu_num"  # attribute of the slices by which the compiler recognizes the parts
 
 _scaled = MultitypeFuncGraph("grad_scale")
 _cleared = MultitypeFuncGraph("pipeline_clear_grad")
@@ -24,7 +24,7 @@ _cleared = MultitypeFuncGraph("pipeline_clear_grad")
 
 @_scaled.register("Number", "Tensor")
 def _scale(scale: Any, grad: Any) -> Any:
-    """The scaled gradient; what it was accumulated in is cleared."""
+    """Return the scaled gradient, and clear its accumulator."""
     new_grad = scale * grad
     grad = ops.depend(grad, new_grad)
     zeros = ops.zeros_like(grad)
@@ -33,7 +33,7 @@ def _scale(scale: Any, grad: Any) -> Any:
 
 @_cleared.register("Tensor", "Tensor")
 def _clear(accu_grad: Any, grad: Any) -> Any:
-    """Clear what a gradient was accumulated in."""
+    """Clear the accumulator of a gradient."""
     accu_grad = ops.depend(accu_grad, grad)
     zeros = ops.zeros_like(accu_grad)
     return ops.assign(accu_grad, zeros)
@@ -71,9 +71,9 @@ def _rows(shape: tuple[int, ...], count: int) -> int:
 
 
 class GradAccumulationCell(Cell):
-    """A network that takes its batch in parts and returns the sum of its losses.
+    """A network that processes its batch in parts and returns the sum of the losses.
 
-    In semi_auto_parallel and auto_parallel, the training step that `Model` or `amp.build_train_network` makes of it
+    In semi_auto_parallel and auto_parallel, the training step that `Model` or `amp.build_train_network` builds from it
     accumulates the gradients of the parts.
 
     Parameters
@@ -129,9 +129,9 @@ but got 0.
 
 
 class MicroBatchInterleaved(Cell):
-    """A network that takes its batch in parts and returns the sum of its results.
+    """A network that processes its batch in parts and returns the sum of the results.
 
-    On devices, one part computes while another communicates; here the parts run one after another.
+    On real devices, one part computes while another communicates; here the parts run one after another.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _check_parts(name: str, network: Any, argument: str, count: Any) -> None:
 
 
 class _TrainGradAccuStepCell(TrainOneStepCell):
-    """A training step of a network that takes its batch in parts.
+    """A training step of a network that processes its batch in parts.
 
     Without `sens`, the gradients are divided by the number of parts.
     """
@@ -211,7 +211,7 @@ class _TrainGradAccuStepCell(TrainOneStepCell):
         return ops.depend(loss, clear)
 
     def _no_sens_impl(self, *inputs: Any) -> Any:
-        """The step where nothing scales the loss."""
+        """Run a step without a scaled loss."""
         loss = self.network(*inputs)
         grads = self.grad_no_sens(self.network, self.weights)(*inputs)
         accu_grads = ops.depend(self.accu_grads, grads)

@@ -1,4 +1,4 @@
-"""The weights of rank 0 for all ranks, before the first step of a data-parallel run. [observed 2.10]"""
+"""Broadcast of the weights of rank 0 before the first step of a data-parallel run. [observed 2.10]"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _GROUP = "BroadcastWorldGroup"
 
 
 class _BroadCastCell(Cell):
-    """One Broadcast of all weights, in float32."""
+    """A single Broadcast of all weights, in float32."""
 
     def __init__(self, params: Sequence[Tensor]) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class _BroadCastCell(Cell):
 
 
 def broadcast_parameters(cell: Any) -> None:
-    """Give all ranks the weights that a cell has on rank 0, where the script asks for it.
+    """Copy a cell's weights from rank 0 to all ranks, if the script asks for it.
 
-    It is a graph of its own, which runs once, after the graph of the cell was compiled.
+    A separate graph does this once, after the cell's graph was compiled.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``mindspore.nn.wrap.cell_wrapper``: networks with their loss, gradients and training step."""
+"""``mindspore.nn.wrap.cell_wrapper``: networks with loss, gradients and training step."""
 
 from importlib import import_module
 from typing import Any
@@ -65,7 +65,7 @@ class WithGradCell(Cell):
 
 
 class ForwardValueAndGrad(Cell):
-    """A network: returns what it returns, and its gradients."""
+    """A network that returns its gradients beside its result."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class TrainOneStepCell(Cell):
     network : Cell
     optimizer : Optimizer
     sens : number, optional
-        Gradient of the loss, 1 where None.
+        Gradient of the loss, 1 if None.
     return_grad : bool
         Return the gradients by name as well.
     """
@@ -157,7 +157,7 @@ class TrainOneStepCell(Cell):
         return loss
 
     def _no_sens_impl(self, *inputs: Any) -> Any:
-        """The step where nothing scales the loss."""
+        """Run a step without a scaled loss."""
         loss = self.network(*inputs)
         grads = self.grad_no_sens(self.network, self.weights)(*inputs)
         grads = self.grad_reducer(grads)

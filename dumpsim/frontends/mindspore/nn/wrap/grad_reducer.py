@@ -24,7 +24,7 @@ _reduce = MultitypeFuncGraph("reduce_opt")
 
 @_reduce.register("Tensor", "Bool", "Function", "Bool", "Tensor")
 def _reduced(degree: Any, mean: bool, allreduce: Any, wanted: bool, grad: Any) -> Any:
-    """A gradient summed over the ranks, and divided by their number for the mean."""
+    """Sum a gradient over the ranks, and divide it by their number for the mean."""
     if not wanted:
         return grad
     new_grad = allreduce(grad)
@@ -34,16 +34,16 @@ def _reduced(degree: Any, mean: bool, allreduce: Any, wanted: bool, grad: Any) -
 
 
 class DistributedGradReducer(Cell):
-    """Sums or averages gradients over the ranks of a group, in float32.
+    """Sum or average gradients over the ranks of a group, in float32.
 
     Parameters
     ----------
     parameters : list of Parameter
-        Those that the gradients belong to; layer-wise parallel ones keep their own gradients.
+        The parameters of the gradients; layer-wise parallel ones keep their own gradients.
     mean : bool, optional
-        Divide by `degree`; ``gradients_mean`` of the parallel context where None.
+        Divide by `degree`; if None, the parallel context's ``gradients_mean``.
     degree : int, optional
-        The number of ranks where None.
+        The number of ranks if None.
     fusion_type : int
         Attribute ``fusion`` of the AllReduce operators.
     group : str
@@ -113,8 +113,8 @@ def _all_reduce(group: str, fusion: int, index: int | None = None) -> AllReduce:
 def _fusions(parameters: Sequence[Any], fusion_type: int) -> list[int]:
     """Return the fusion number of each gradient's AllReduce; empty where all share one operator. [observed 2.10]
 
-    Gradients are fused by the `comm_fusion` of their parameters where these differ, else in segments that
-    ``all_reduce_fusion_config`` ends.
+    Gradients are fused by the `comm_fusion` of their parameters where these differ, else in segments that end at the
+    indices of ``all_reduce_fusion_config``.
     """
     own = [parameter.comm_fusion for parameter in parameters]
     ends: list[int] = get_auto_parallel_context("all_reduce_fusion_config")
@@ -129,7 +129,7 @@ def _fusions(parameters: Sequence[Any], fusion_type: int) -> list[int]:
                 f"AllReduce's split index {end} is greater than or equal tothe total gradient's number of {len(own)}"
             )
     first = 2**10
-    return [first + sum(end < place for end in ends) for place in range(len(own))]
+    return [first + sum(end < index for end in ends) for index in range(len(own))]
 
 
 def __getattr__(name: str) -> Any:

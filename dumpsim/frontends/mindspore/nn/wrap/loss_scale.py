@@ -1,4 +1,4 @@
-"""``mindspore.nn.wrap.loss_scale``: training steps with a scaled loss, which are dropped where gradients overflow."""
+"""``mindspore.nn.wrap.loss_scale``: training steps with a scaled loss, skipped where gradients overflow."""
 
 from typing import Any
 
@@ -24,25 +24,25 @@ _grad_overflow = MultitypeFuncGraph("_grad_overflow")
 
 @_grad_scale.register("Tensor", "Tensor")
 def _unscaled(scale: Any, grad: Any) -> Any:
-    """The gradient without the scale of the loss."""
+    """Divide the gradient by the scale of the loss."""
     return grad * ops.cast(ops.Reciprocal()(scale), grad.dtype)
 
 
 @_grad_overflow.register("Tensor")
 def _overflows(grad: Any) -> Any:
-    """1 where an element is not finite."""
+    """Return 1 if an element is not finite, else 0."""
     if get_context("device_target") == "GPU":
         return call("FloatStatus", [grad])
     return ops.reshape(1.0 - ops.cast(ops.reduce_all(ops.isfinite(grad)), mstype.float32), (-1,))
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """A scale that shrinks with every overflow and grows after so many steps without one.
+    """A scale that shrinks at every overflow and grows after `scale_window` steps without one.
 
     Parameters
     ----------
     loss_scale_value : float
-        The scale at the start.
+        The initial scale.
     scale_factor : int
     scale_window : int
         Steps without overflow before the scale grows.
@@ -70,7 +70,7 @@ class DynamicLossScaleUpdateCell(Cell):
         self.logic_or = ops.LogicalOr()
 
     def get_loss_scale(self) -> float:
-        """The scale at the start."""
+        """Return the initial scale."""
         return self.loss_scale_value
 
     def construct(self, loss_scale: Any, overflow: Any) -> Any:
@@ -91,7 +91,7 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """A scale that stays.
+    """A constant scale.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class FixedLossScaleUpdateCell(Cell):
         self.loss_scale_value = loss_scale_value
 
     def get_loss_scale(self) -> float:
-        """The scale."""
+        """Return the scale."""
         return self.loss_scale_value
 
     def construct(self, _: Any, overflow: Any) -> Any:
@@ -112,9 +112,9 @@ class FixedLossScaleUpdateCell(Cell):
 
 
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
-    """A training step whose update is dropped where a gradient overflows; returns loss, overflow and scale.
+    """A training step that skips the update when a gradient overflows; returns loss, overflow and scale.
 
-    Chips that saturate ask the flags of the device, others look at the gradients themselves.
+    On chips that saturate, the flags of the device report an overflow; elsewhere the gradients are checked.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         Returns a loss.
     optimizer : Optimizer
     scale_sense : Cell or Tensor
-        A cell with `get_loss_scale` that changes the scale, or the scale.
+        A cell with `get_loss_scale` that updates the scale, or a constant scale.
 
     Raises
     ------
@@ -174,7 +174,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, cond, scaling_sens
 
     def set_sense_scale(self, sens: Tensor) -> None:
-        """Another scale from now on."""
+        """Set the scale for the following steps."""
         if not isinstance(sens, Tensor):
             raise ScriptTypeError(
                 f"For 'TrainOneStepWithLossScaleCell', the type of 'sens' must be Tensor, but got {type(sens)}"
@@ -182,7 +182,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.scale_sense.set_data(sens)
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> Any:
-        """The status before the gradients, and their input after it."""
+        """Return the status before the gradients, and their input ordered after it."""
         status = Tensor([0] * 8, mstype.int32)
         if _saturates():
             status = ops.depend(status, pre_cond)
@@ -191,7 +191,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return status, compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
-        """Whether anything overflowed."""
+        """Return whether any gradient overflowed."""
         if _saturates():
             return self._flag_of_device(status, compute_output)
         if _has_all_finite():
@@ -208,7 +208,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return self.less_equal(self.base, flag_sum)
 
     def _flag_of_device(self, status: Any, compute_output: Any) -> Any:
-        """The overflow flags of a chip that saturates; they are cleared."""
+        """Read and clear the overflow flags of a chip that saturates."""
         status = ops.depend(status, compute_output)
         get_status = call("NPUGetFloatStatusV2", [status])
         if self.is_distributed:  # cleared after the AllReduce, whose own overflow must not reach the next step
@@ -225,14 +225,14 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return self.logic_not(self.reduce_all(flag))
 
     def process_loss_scale(self, overflow: Any) -> Any:
-        """Let the manager change the scale."""
+        """Let the manager update the scale."""
         if self.loss_scaling_manager is not None:
             return self.loss_scaling_manager(self.scale_sense, overflow)
         return overflow
 
 
 def _saturates() -> bool:
-    """Whether results that are too large become the largest number: on 910A, and where asked for."""
+    """Whether too large results become the largest number: on 910A, and where configured."""
     if get_context("device_target") != "Ascend":
         return False
     from dumpsim.runtime.session import Session  # importing nn loads no runtime
@@ -241,7 +241,7 @@ def _saturates() -> bool:
 
 
 def _has_all_finite() -> bool:
-    """Whether one operator looks at all gradients: on Ascend, kernel by kernel."""
+    """Whether one operator checks all gradients: on Ascend, in kernel-by-kernel mode."""
     if get_context("device_target") != "Ascend":
         return False
     from dumpsim.runtime.session import Session  # importing nn loads no runtime
