@@ -149,7 +149,7 @@ class TensorMethods:
 
     def _with_item(self, index: Any, value: Any) -> Any:
         """The tensor with a part replaced: ``tensor[index] = value`` in a graph."""
-        return _late("_placing", "placed")(self, index, value)
+        return _late("_setitem", "with_item")(self, index, value)
 
     def __getattr__(self, name: str) -> Any:
         """Refuse a method that the emulation does not have; the table of public names adds those that it has."""

@@ -22,7 +22,7 @@ _COMPOSITE = ("GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "grad", 
 
 
 def _of_operator(op_type: str, name: str) -> Any:
-    """A function that runs one operator: for a row of the table without a module."""
+    """Make a function that runs one operator, for a row of the table without a module."""
 
     def function(*operands: Any) -> Any:
         return call(op_type, list(operands))
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _function(name: str) -> Any:
-    """A function as scripts get it, None where there is none."""
+    """Return a function as scripts see it, or None if it does not exist."""
     row = _api.function(name)
     if row is None:
         return None

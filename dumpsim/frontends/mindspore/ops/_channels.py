@@ -1,4 +1,4 @@
-"""Who listens to the queues that the debug operators post to: files of TensorDump, the screen or file of Print."""
+"""Receivers of the debug operators' queues: the files of TensorDump, the screen or file of Print."""
 
 import sys
 from dataclasses import replace
@@ -33,7 +33,7 @@ __all__ = ["check_mode", "dump", "dump_gradient", "dump_writer", "listen_to_prin
 
 
 def dump_writer(session: Session) -> TensorDumpWriter:
-    """The receiver of the session's TensorDump, made on first use."""
+    """Return the receiver of the session's TensorDump, created on first use."""
     queue = session.queues[CHANNEL]
     if isinstance(queue.receiver, TensorDumpWriter):
         return queue.receiver
@@ -51,12 +51,12 @@ def dump_writer(session: Session) -> TensorDumpWriter:
 
 
 def check_mode(mode: Any, where: str) -> None:
-    """Refuse a mode that this generation of TensorDump does not have.
+    """Check that this generation of TensorDump has the mode.
 
     Raises
     ------
     ScriptValueError
-        With MindSpore's text for the function or the primitive.
+        For an unknown mode, with MindSpore's message for the function or the primitive.
     """
     modes = list(dump_writer(Session.current()).rule.modes)
     if mode in modes:
@@ -72,7 +72,7 @@ def check_mode(mode: Any, where: str) -> None:
 
 
 def dump(file: Any, tensor: Any, mode: str, instance_name: str | None = None) -> None:
-    """Post a tensor to the queue of TensorDump: by a node of the graph, or at once."""
+    """Post a tensor to the queue of TensorDump: by a node of the graph, or immediately."""
     _check_operands(file, tensor)
     session = Session.current()
     dump_writer(session)
@@ -102,18 +102,18 @@ def _post(session: Session, file: str, tensor: Tensor, mode: str) -> None:
 
 
 def _warn(file: str, mode: str, *, is_in_control_flow: bool) -> None:
-    """The two restrictions of the documents, which no release enforces. [seed 000] [spec parallel 1.1]"""
+    """Warn about two documented restrictions, which no release enforces. [seed 000] [spec parallel 1.1]"""
     if mode != "out" and not slices():
         logger.warning(
-            f"TensorDump: the parallel mode is stand_alone, which allows mode 'out' only; mode '{mode}' saves what "
-            "'out' saves."
+            f"TensorDump: the parallel mode is stand_alone, which allows mode 'out' only; mode '{mode}' saves the same "
+            "as 'out'."
         )
     if is_in_control_flow:
         logger.warning(f"TensorDump: {file!r} is saved inside control flow, which MindSpore does not support.")
 
 
 def dump_gradient(file: Any, tensor: Any, mode: str) -> Any:
-    """`tensor`, whose gradient goes to the queue of TensorDump when it arrives."""
+    """Return `tensor`, and post its gradient to the queue of TensorDump when it is computed."""
     if not isinstance(tensor, Tensor):
         raise ScriptTypeError(
             f"For 'DumpGradient', the type of 'x' should be 'Tensor', but got type '{type(tensor).__name__}'."
@@ -131,7 +131,7 @@ def dump_gradient(file: Any, tensor: Any, mode: str) -> Any:
         # the gradient waits for its dump and no other effect does [observed 2.10]
         definition = replace(find("TensorDump"), side_effect=None)
         if session.target not in definition.targets:
-            call("TensorDump", [file, dout])  # which refuses
+            call("TensorDump", [file, dout])  # raises the error of the unsupported device
         marks = {"side_effect_io": False, "td_flag": True}
         done = tracer.emit(definition, [file, dout], dict(definition.attrs), NodeText(attrs=marks), is_own=True)
         return [tracer.depend(dout, done)]
@@ -143,7 +143,7 @@ def dump_gradient(file: Any, tensor: Any, mode: str) -> Any:
 
 
 def listen_to_print(session: Session) -> None:
-    """Let the graphs of a session print."""
+    """Attach a receiver to the print queue of a session."""
     queue = session.queues[PRINT_QUEUE]
     if queue.receiver is None:
         queue.receiver = _show
@@ -151,7 +151,7 @@ def listen_to_print(session: Session) -> None:
 
 
 def _deliver_at_exit(queues: HostQueues) -> None:
-    """Whatever waits at the end of the rank is handed over then."""
+    """Deliver the queued messages when the rank ends."""
     alive = ref(queues)
 
     def deliver() -> None:
@@ -163,7 +163,7 @@ def _deliver_at_exit(queues: HostQueues) -> None:
 
 
 def _show(message: Message) -> None:
-    """Print what a graph's Print got, or put it into the file that the context names."""
+    """Print the operands of a graph's Print, or append them to the context's ``print_file_path``."""
     path = get_context("print_file_path") if Session.current().target == "Ascend" else ""
     if path:
         items = [item if isinstance(item, (str, np.ndarray)) else np.asarray(item) for item in message.items]
@@ -175,7 +175,7 @@ def _show(message: Message) -> None:
 
 
 def shown(item: Any) -> str:
-    """An operand of Print in a graph, as text: numbers bare, truth as 1 and 0. [observed 2.10]
+    """Format an operand of a graph's Print: numbers bare, bools as 1 and 0. [observed 2.10]
 
     Examples
     --------

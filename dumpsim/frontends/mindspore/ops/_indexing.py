@@ -1,4 +1,4 @@
-"""``tensor[index]`` and ``tensor[index] = value``: which operators an index becomes. [observed 2.10]
+"""The operators of ``tensor[index]``, and ``tensor[index] = value`` outside graphs. [observed 2.10]
 
 Numbers, slices, None and ... become ExpandDims and StridedSlice; index tensors become Gather or GatherNd.
 """
@@ -18,16 +18,16 @@ __all__ = ["get_item", "set_item"]
 
 
 class _OutOfRangeError(DumpsimError, IndexError):
-    """What ends a ``for`` over a tensor."""
+    """The IndexError that ends a ``for`` over a tensor."""
 
 
 def get_item(tensor: Tensor, index: Any) -> Tensor:
-    """The part of a tensor that an index names.
+    """Return the part of a tensor that an index selects.
 
     Raises
     ------
     IndexError
-        For a number outside of its axis, or more indices than axes.
+        For a number outside its axis, or more indices than axes.
     UnsupportedError
         For None or a mask among other indices.
     """
@@ -56,17 +56,17 @@ def _as_tensor(item: Any) -> Tensor:
     return Tensor(array)
 
 
-def _check_place(place: int, extent: int, axis: int) -> None:
-    if not -extent <= place < extent:
-        raise _OutOfRangeError(f"index {place} is out of bounds for dimension with size {extent} (axis {axis})")
+def _check_index(position: int, extent: int, axis: int) -> None:
+    if not -extent <= position < extent:
+        raise _OutOfRangeError(f"index {position} is out of bounds for dimension with size {extent} (axis {axis})")
 
 
-def _by_number(tensor: Tensor, place: int) -> Tensor:
+def _by_number(tensor: Tensor, position: int) -> Tensor:
     if not tensor.ndim:
         raise ScriptTypeError("Cannot iterate over a scalar tensor.")
-    _check_place(place, tensor.shape[0], 0)
+    _check_index(position, tensor.shape[0], 0)
     mask = sum(1 << axis for axis in range(2, 8))  # the vendor masks the axes that are not sliced
-    return single("StridedSlice", [tensor, (place,), (place + 1,), (1,), mask, mask, 0, 0, 1])
+    return single("StridedSlice", [tensor, (position,), (position + 1,), (1,), mask, mask, 0, 0, 1])
 
 
 def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
@@ -77,9 +77,9 @@ def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         raise _OutOfRangeError("An index can only have a single ellipsis ('...')")
     if Ellipsis in items:
         dots = items.index(Ellipsis)
-        behind = sum(item is not None for item in items[dots + 1 :])
+        trailing = sum(item is not None for item in items[dots + 1 :])
         before = sum(item is not None for item in items[:dots])
-        filler = (slice(None),) * (tensor.ndim - behind - before)
+        filler = (slice(None),) * (tensor.ndim - trailing - before)
         items = (*items[:dots], *filler, *items[dots + 1 :])
         whole = True
     else:
@@ -108,12 +108,12 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
             end.append((extent if whole else 0) if item.stop is None else int(item.stop))
             strides.append(step)
         elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
-            place = int(item)
-            _check_place(place, extent, axis)
+            position = int(item)
+            _check_index(position, extent, axis)
             shrink_mask |= 1 << axis
-            place = place % extent if extent else place
-            begin.append(place)
-            end.append(place + 1)
+            position = position % extent if extent else position
+            begin.append(position)
+            end.append(position + 1)
             strides.append(1)
         else:
             raise ScriptTypeError(
@@ -129,7 +129,7 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
 
 
 def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
-    """Index tensors for the first axes, and nothing else."""
+    """Select by index tensors for the first axes."""
     while items and isinstance(items[-1], slice) and items[-1] == slice(None):
         items = items[:-1]
     if len(items) == 1 and items[0]._dtype.kind == "bool":
@@ -137,8 +137,8 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     if not all(isinstance(item, Tensor) and item._dtype.kind in ("int", "uint") for item in items):
         return _mixed(tensor, items)
     if len(items) == 1:
-        places = _wrapped(items[0], tensor.shape[0])
-        return single("Gather", [tensor, places, 0, 0])
+        indices = _wrapped(items[0], tensor.shape[0])
+        return single("Gather", [tensor, indices, 0, 0])
     shape = np.broadcast_shapes(*(item.shape for item in items))
     columns = [_wrapped(item, tensor.shape[axis]) for axis, item in enumerate(items)]
     columns = [column if column.shape == shape else call("BroadcastTo", [column, shape]) for column in columns]
@@ -146,7 +146,7 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
 
 
 def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
-    """Index tensors among slices and numbers: places for every axis, as numpy lays them out. [observed 2.10]"""
+    """Select by index tensors mixed with slices and numbers, with numpy's order of axes. [observed 2.10]"""
     if Ellipsis in items:
         dots = items.index(Ellipsis)
         items = (*items[:dots], *(slice(None),) * (tensor.ndim - len(items) + 1), *items[dots + 1 :])
@@ -171,11 +171,11 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         if axis in ranges:
             rank = list(ranges).index(axis)
             own = rank if rank < start else rank + len(common)
-            column: Any = ranges[axis].reshape([-1 if place == own else 1 for place in range(len(shape))])
+            column: Any = ranges[axis].reshape([-1 if position == own else 1 for position in range(len(shape))])
         elif isinstance(item, Tensor):
             column = _laid_out(_wrapped(item, tensor.shape[axis]), common, start, shape)
         else:
-            _check_place(int(item), tensor.shape[axis], axis)
+            _check_index(int(item), tensor.shape[axis], axis)
             column = np.array(int(item) % tensor.shape[axis], np.int64)
         if isinstance(column, np.ndarray):
             column = Tensor(np.ascontiguousarray(np.broadcast_to(column, shape)))
@@ -183,29 +183,29 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     return single("GatherNd", [tensor, call("Concat", [tuple(columns), -1])])
 
 
-def _laid_out(places: Tensor, common: tuple[int, ...], start: int, shape: tuple[int, ...]) -> Any:
-    """An index tensor in the shape of the result's indexed axes."""
-    if places._array is not None:
-        array = np.broadcast_to(places._array.astype(np.int64), common)
+def _laid_out(indices: Tensor, common: tuple[int, ...], start: int, shape: tuple[int, ...]) -> Any:
+    """Broadcast an index tensor to the shape of the result's indexed axes."""
+    if indices._array is not None:
+        array = np.broadcast_to(indices._array.astype(np.int64), common)
         return array.reshape(*(1,) * start, *common, *(1,) * (len(shape) - start - len(common)))
-    places = single("BroadcastTo", [places, common])
+    indices = single("BroadcastTo", [indices, common])
     if len(shape) != len(common):
-        behind = (1,) * (len(shape) - start - len(common))
-        places = single("Reshape", [places, (*(1,) * start, *common, *behind)])
-    return single("BroadcastTo", [places, shape])
+        trailing = (1,) * (len(shape) - start - len(common))
+        indices = single("Reshape", [indices, (*(1,) * start, *common, *trailing)])
+    return single("BroadcastTo", [indices, shape])
 
 
-def _wrapped(places: Tensor, extent: int) -> Tensor:
-    """Negative places counted from the end, where the values are known."""
-    if places._array is not None and (places._array < 0).any():
-        return Tensor(np.where(places._array < 0, places._array + extent, places._array), places.dtype)
-    return places
+def _wrapped(indices: Tensor, extent: int) -> Tensor:
+    """Count negative indices from the end, if the values are known."""
+    if indices._array is not None and (indices._array < 0).any():
+        return Tensor(np.where(indices._array < 0, indices._array + extent, indices._array), indices.dtype)
+    return indices
 
 
 def set_item(tensor: Tensor, index: Any, value: Any) -> None:
-    """Replace the part of a tensor that an index names.
+    """Replace the part of a tensor that an index selects.
 
-    Op by op the tensor's memory is written. Inside a graph it is refused: a Tensor there is a value, not a place.
+    Outside graphs, the tensor's memory is written. Inside a graph a Tensor is a value without memory, so this raises.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
             "writing a part of a tensor inside a graph", where="Tensor.__setitem__", nearest="ops.tensor_scatter_update"
         )
     array = tensor._values("__setitem__")
-    place = _plain(index)
+    position = _plain(index)
     if isinstance(value, Tensor):
         value = value._values("__setitem__")
     elif not isinstance(value, (int, float, bool, list, tuple, np.ndarray, np.generic)):
@@ -225,7 +225,7 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
     if not array.flags.writeable:
         array = array.copy()
     try:
-        array[place] = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
+        array[position] = np.asarray(value).astype(mstype.number(tensor._dtype).numpy)
     except IndexError as error:
         text = str(error)
         raise _OutOfRangeError(text[:1].upper() + text[1:]) from error

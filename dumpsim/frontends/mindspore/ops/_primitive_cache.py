@@ -1,4 +1,4 @@
-"""``mindspore.ops._primitive_cache``: primitives that the vendor's functions make once and keep."""
+"""``mindspore.ops._primitive_cache``: the vendor's cache of primitives."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["_get_cache_prim"]
 
 
 def _get_cache_prim(cls: type[Primitive]) -> type[Primitive]:
-    """Return what makes a primitive of a class; the emulation makes a new one for each call, which costs little.
+    """Return the factory of a primitive: the class itself, since creating a primitive is cheap here.
 
     Examples
     --------

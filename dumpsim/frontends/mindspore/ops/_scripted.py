@@ -56,7 +56,7 @@ def run(primitive: "Primitive", args: Sequence[Any]) -> Any:
 
 
 def definition_of(primitive: "Primitive") -> OpDef:
-    """The operator that a primitive of the script stands for; its shape rule asks the primitive.
+    """Define the operator of a primitive of the script; its shape rule calls the primitive's ``__infer__``.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def definition_of(primitive: "Primitive") -> OpDef:
 
 
 def _described(abstract: Abstract) -> dict[str, Any]:
-    """An operand as ``__infer__`` gets it: shapes are lists, a constant has its value."""
+    """Describe an operand for ``__infer__``: shapes are lists, constants have a value."""
     from dumpsim.frontends.mindspore.common.dtype import number
 
     match abstract:
@@ -98,7 +98,7 @@ def _described(abstract: Abstract) -> dict[str, Any]:
 
 
 def _abstract(shape: Any, kind: Any) -> Abstract:
-    """The type of a result from what ``__infer__`` returned; of several results from tuples."""
+    """Return the type of a result from the shape and number type of ``__infer__``; tuples mean several results."""
     if shape is None or kind is None:
         return NoneType()
     if isinstance(kind, (tuple, list)):

@@ -1,7 +1,7 @@
-"""``tensor[index] = value`` inside a graph: the operators that make the tensor with the part replaced. [observed 2.10]
+"""``tensor[index] = value`` inside a graph: operators that compute the changed tensor. [observed 2.10]
 
-Numbers and slices become constant places for TensorScatterUpdate, a mask of bools a Select, a tensor of places
-TensorScatterUpdate with negative ones counted from the end.
+Numbers and slices become constant indices of a TensorScatterUpdate, a mask of bools a Select, and an index tensor a
+TensorScatterUpdate that counts negative indices from the end.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, less
 
-__all__ = ["placed"]
+__all__ = ["with_item"]
 
 
-def placed(tensor: Tensor, index: Any, value: Any) -> Tensor:
-    """The tensor with the part that an index names replaced.
+def with_item(tensor: Tensor, index: Any, value: Any) -> Tensor:
+    """Return the tensor with the part that an index selects replaced by a value.
 
     Raises
     ------
     IndexError
-        For a number outside of its axis, or more indices than axes.
+        For a number outside its axis, or more indices than axes.
     UnsupportedError
         For a mixture of index tensors and slices.
     """
@@ -43,25 +43,25 @@ def placed(tensor: Tensor, index: Any, value: Any) -> Tensor:
         )  # fmt: skip
     if items in ((Ellipsis,), (None,), (slice(None),)):
         return _fitted(value, tensor, tensor.shape)
-    places = _places(tensor, _without_dots(items, tensor.ndim))
-    shape = (*places[0].shape, *tensor.shape[len(places) :])
+    indices = _element_indices(tensor, _without_dots(items, tensor.ndim))
+    shape = (*indices[0].shape, *tensor.shape[len(indices) :])
     if isinstance(index, tuple):
-        columns = tuple(single("ExpandDims", [Tensor(column), -1]) for column in places)
+        columns = tuple(single("ExpandDims", [Tensor(column), -1]) for column in indices)
         rows: Any = columns[0] if len(columns) == 1 else call("Concat", [columns, -1])
     else:
-        rows = Tensor(places[0][:, None])
+        rows = Tensor(indices[0][:, None])
     return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, shape)])
 
 
-def _by_tensor(tensor: Tensor, places: Tensor, value: Any) -> Tensor:
-    extent = Tensor(np.array(tensor.shape[0], places._dtype.numpy))
-    wrapped = single("Select", [less(places, 0), single("Add", [places, extent]), places])
+def _by_tensor(tensor: Tensor, indices: Tensor, value: Any) -> Tensor:
+    extent = Tensor(np.array(tensor.shape[0], indices._dtype.numpy))
+    wrapped = single("Select", [less(indices, 0), single("Add", [indices, extent]), indices])
     rows = single("ExpandDims", [wrapped, -1])
-    return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, (*places.shape, *tensor.shape[1:]))])
+    return single("TensorScatterUpdate", [tensor, rows, _fitted(value, tensor, (*indices.shape, *tensor.shape[1:]))])
 
 
 def _fitted(value: Any, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The new elements in the tensor's number type and the shape of the part."""
+    """Convert the new elements to the tensor's number type and the shape of the part."""
     if isinstance(value, Tensor):
         return single("BroadcastTo", [cast_to(value, tensor._dtype), shape])
     if not isinstance(value, (int, float, bool, list, tuple, np.ndarray, np.generic)):
@@ -78,15 +78,15 @@ def _unusable(item: Any) -> IndexError:
 
 
 def _without_dots(items: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
-    """The items with ``...`` written out."""
-    for place, item in enumerate(items):
+    """Replace ``...`` in the items by full slices."""
+    for i, item in enumerate(items):
         if item is Ellipsis:
-            return (*items[:place], *(slice(None),) * (rank - len(items) + 1), *items[place + 1 :])
+            return (*items[:i], *(slice(None),) * (rank - len(items) + 1), *items[i + 1 :])
     return items
 
 
-def _places(tensor: Tensor, items: tuple[Any, ...]) -> list["np.ndarray[Any, Any]"]:
-    """For each indexed axis the places of the part's elements, in one common shape."""
+def _element_indices(tensor: Tensor, items: tuple[Any, ...]) -> list["np.ndarray[Any, Any]"]:
+    """Return the indices of the part's elements along each indexed axis, in one common shape."""
     if len(items) > tensor.ndim:
         raise IndexError(f"too many indices for tensor of dimension{tensor.ndim}")
     sliced = sum(isinstance(item, slice) for item in items)

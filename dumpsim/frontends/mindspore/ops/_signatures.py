@@ -1,7 +1,7 @@
-"""Arguments of primitives, as MindSpore 2.10 declares them: constructor, then call. [observed 2.10]
+"""Arguments of primitives, as declared by MindSpore 2.10: those of the constructor, then of the call. [observed 2.10]
 
-An operator of `dumpsim.ops.table` that is not listed here is callable too: its attributes are the arguments of the
-constructor, its operands those of the call.
+For an operator of `dumpsim.ops.table` that is not listed here, the attributes are the arguments of the constructor and
+the operands those of the call.
 """
 
 import inspect
@@ -20,14 +20,14 @@ __all__ = ["PrimitiveSignature", "signature_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrimitiveSignature:
-    """Arguments of constructor and call; `encode` makes operands of settings (names of enums become numbers)."""
+    """Arguments of constructor and call; `encode` converts settings to operands (enum names to numbers)."""
 
     init: inspect.Signature
     call: inspect.Signature | None
     encode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
-# type(settings): operands; a line that ends in a backslash goes on
+# type(settings): operands; a backslash at the end continues a line
 _SIGNATURES = """
 Abs(): input
 Add(): input, other
@@ -154,7 +154,7 @@ _REDUCTIONS = ("sum", "mean", "none")
 
 
 def data_format(value: Any) -> int:
-    """Number of a layout name, as the IR prints it (``I64(0)`` for NCHW). [observed 2.10]
+    """Return the number of a layout name, as the IR prints it (``I64(0)`` for NCHW). [observed 2.10]
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _number(what: str, value: Any, names: tuple[str, ...]) -> int:
     if isinstance(value, int):
         return value
     if value not in names:
-        raise ScriptValueError(f"{value!r} is not known", where=what, allowed=names, nearest=nearest(value, names))
+        raise ScriptValueError(f"unknown value {value!r}", where=what, allowed=names, nearest=nearest(value, names))
     return names.index(value)
 
 
@@ -210,19 +210,19 @@ def _parsed(line: str) -> PrimitiveSignature:
 
 
 def _signature(text: str) -> inspect.Signature:
-    """``axis=0, keep_dims=False`` as a signature; the text is this module's own."""
+    """Parse ``axis=0, keep_dims=False`` into a signature; the text comes from this module only."""
     scope: dict[str, Any] = {"int32": mstype.int32}
     exec(f"def declared({text}): pass", scope)
     return inspect.signature(scope["declared"])
 
 
 def signature_of(op_type: str) -> PrimitiveSignature:
-    """The arguments of an operator type.
+    """Return the arguments of an operator type.
 
     Raises
     ------
     UnsupportedError
-        For an operator that the emulation does not have.
+        For an operator that is not emulated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``mindspore.ops.functional``: the names that optimizers and older scripts use."""
+"""``mindspore.ops.functional``: names used by optimizers and older scripts."""
 
 from functools import partial as _partial
 from types import MappingProxyType
@@ -12,7 +12,7 @@ __all__ = ["make_tuple", "partial", "tuple_len", "typeof"]
 
 
 def partial(function: Any, *args: Any) -> Any:
-    """The function with its first arguments given.
+    """Bind the first arguments of a function.
 
     Examples
     --------
@@ -23,17 +23,17 @@ def partial(function: Any, *args: Any) -> Any:
 
 
 def make_tuple(*items: Any) -> tuple[Any, ...]:
-    """The items as a tuple."""
+    """Return the items as a tuple."""
     return items
 
 
 def tuple_len(items: Any) -> int:
-    """The number of items."""
+    """Return the number of items."""
     return len(items)
 
 
 def typeof(value: Any) -> Any:
-    """The number type of a tensor, the Python type of anything else."""
+    """Return the number type of a tensor, or the Python type of anything else."""
     return value.dtype if isinstance(value, Tensor) else type(value)
 
 

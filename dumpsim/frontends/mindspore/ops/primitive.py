@@ -1,4 +1,4 @@
-"""``mindspore.ops.Primitive``: operators as objects that keep their settings."""
+"""``mindspore.ops.Primitive``: operators as objects with their settings."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class Primitive(PrimitiveBase):
     instance_name : str
         Name of the cell's attribute that holds the primitive: ``{instance name: matmul}`` of the IR.
     attrs : dict
-        What `add_prim_attr` added.
+        The attributes added by `add_prim_attr`.
     """
 
     def __init__(self, name: str) -> None:
@@ -48,7 +48,7 @@ class Primitive(PrimitiveBase):
         return self._given
 
     def add_prim_attr(self, name: str, value: Any) -> "Primitive":
-        """Add an attribute; it is kept and printed with the operator.
+        """Add an attribute, which is stored and printed with the operator.
 
         Examples
         --------
@@ -81,14 +81,14 @@ class Primitive(PrimitiveBase):
         self.add_prim_attr("output_names", outputs)
 
     def set_prim_instance_name(self, name: str) -> "Primitive":
-        """Name the object as the attribute of a cell that holds it."""
+        """Set the name of the cell's attribute that holds the primitive."""
         self.instance_name = name
         return self
 
     def set_device(self, device_target: str) -> "Primitive":
-        """Note the device that runs the operator, as attribute ``primitive_target``.
+        """Set the device that runs the operator, as attribute ``primitive_target``.
 
-        A dump refuses nets of several kinds of devices. Without one the emulated device runs all operators itself.
+        A dump refuses networks on several kinds of devices. Without a dump, the emulated device runs every operator.
 
         Raises
         ------
@@ -105,16 +105,16 @@ class Primitive(PrimitiveBase):
         return self.add_prim_attr("primitive_target", device_target)
 
     def set_stage(self, stage: int) -> "Primitive":
-        """Refused: pipeline stages are not emulated."""
+        """Raise UnsupportedError: pipeline stages are not emulated."""
         raise UnsupportedError("pipeline stages", where=f"{self.name}.set_stage({stage})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> "Primitive":
-        """Note how a parallel run slices the operands: one row of numbers, or one Layout, for each of them.
+        """Set how a parallel run slices the operands: one row of numbers, or one Layout, for each of them.
 
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            As MindSpore does, with its text.
+            As in MindSpore, with its messages.
         """
         check_strategies(self.name, in_strategy, out_strategy, own=bool(self.attrs.get("self_define_shard")))
         for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
@@ -123,7 +123,7 @@ class Primitive(PrimitiveBase):
         return self
 
     def recompute(self, mode: bool = True) -> "Primitive":
-        """Refused: recomputation is not emulated."""
+        """Raise UnsupportedError: recomputation is not emulated."""
         raise UnsupportedError("recomputation", where=f"{self.name}.recompute({mode})")
 
     def __call__(self, *args: Any) -> Any:
@@ -147,10 +147,10 @@ class Primitive(PrimitiveBase):
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base of the script's own primitives with shape rules in Python and no kernel.
+    """Base of a script's primitives, which have shape rules in Python and no kernel.
 
-    A graph that holds one can be compiled, not run. `get_bprop` of a subclass returns the function that computes its
-    gradient.
+    A graph with such a primitive can be compiled but not run. `get_bprop` of a subclass returns the function that
+    computes its gradient.
 
     Examples
     --------
@@ -169,23 +169,23 @@ class PrimitiveWithInfer(Primitive):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("__call__")
-        if own is not None:  # a graph holds the primitive and does not ask its Python call [observed 2.10]
+        if own is not None:  # a graph contains the primitive and ignores its Python ``__call__`` [observed 2.10]
             cls.__call__ = _recorded(own)  # type: ignore[method-assign]
 
     def infer_shape(self, *args: Any) -> Any:
-        """Return the shape of the result, a tuple of shapes for several; None where there is no result."""
+        """Return the shape of the result, a tuple of shapes for several results, None for no result."""
         return None
 
     def infer_dtype(self, *args: Any) -> Any:
-        """Return the number type of the result, a tuple for several."""
+        """Return the number type of the result, a tuple for several results."""
         return None
 
     def infer_value(self, *args: Any) -> Any:
-        """Return the value of the result where it is a constant."""
+        """Return the value of a constant result."""
         return None
 
     def __infer__(self, *args: Any) -> dict[str, Any]:
-        """Return shape, number type and value of the result, from such a dict for each operand."""
+        """Return shape, number type and value of the result, given the same three of each operand."""
         rules = {"dtype": self.infer_dtype, "shape": self.infer_shape, "value": self.infer_value}
         return {name: rule(*(arg[name] for arg in args)) for name, rule in rules.items()}
 
@@ -196,7 +196,7 @@ class PrimitiveWithInfer(Primitive):
 
 
 def _recorded(own: Callable[..., Any]) -> Callable[..., Any]:
-    """A primitive's Python call, which a capture passes over."""
+    """Wrap a primitive's Python ``__call__``, which a capture ignores."""
 
     @wraps(own)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -210,8 +210,8 @@ def _recorded(own: Callable[..., Any]) -> Callable[..., Any]:
 class TablePrimitive(Primitive):
     """A primitive of the table of operators.
 
-    Settings that the table has as attributes become attributes, the others operands after the call's own: so are the
-    settings of operators that MindSpore defines by yaml.
+    Settings that are attributes in the table become attributes. The others become operands after those of the call, as
+    for operators that MindSpore defines in yaml.
     """
 
     op_type = ""
@@ -245,7 +245,7 @@ class TablePrimitive(Primitive):
 
 @cache
 def _attributes(op_type: str) -> frozenset[str]:
-    """Settings that are attributes of the operator rather than operands."""
+    """Return the settings that are attributes of the operator, not operands."""
     from dumpsim.ops.table import find
 
     return frozenset(find(op_type).attrs)
@@ -262,12 +262,12 @@ def _bind(signature: inspect.Signature, args: Any, kwargs: Any, where: str) -> d
 
 @cache
 def primitive_class(op_type: str) -> type[TablePrimitive]:
-    """The class of a primitive of the table.
+    """Return the class of a primitive of the table.
 
     Raises
     ------
     UnsupportedError
-        For an operator that the table does not hold.
+        For an operator that is not in the table.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def primitive_class(op_type: str) -> type[TablePrimitive]:
 
 
 def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a primitive's constructor that keeps its arguments as attributes.
+    """Decorate a primitive's constructor to store its arguments as attributes.
 
     Examples
     --------
@@ -320,7 +320,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None, **options: Any) -> Any:
-    """Mark a function that runs at compile time; plain Python always does here.
+    """Mark a function that runs at compile time; here, all plain Python code does.
 
     Examples
     --------
@@ -338,7 +338,7 @@ _primexpr = constexpr
 
 
 def _run_op(primitive: Primitive, op_name: str, args: Any) -> Any:
-    """Run a primitive on its operands, as the vendor's own functions do."""
+    """Run a primitive on its operands, like the vendor's functions."""
     return primitive(*args)
 
 

@@ -1,4 +1,4 @@
-"""``mindspore.ops.auto_generate``: functions and primitives of operators that MindSpore defines by yaml."""
+"""``mindspore.ops.auto_generate``: functions and primitives of the operators that MindSpore defines in yaml."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``mindspore.ops.auto_generate.gen_ops_def``: as `mindspore.ops.auto_generate`."""
+"""``mindspore.ops.auto_generate.gen_ops_def``: the names of `mindspore.ops.auto_generate`."""
 
 from typing import Any
 

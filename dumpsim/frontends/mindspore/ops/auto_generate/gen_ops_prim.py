@@ -1,4 +1,4 @@
-"""``mindspore.ops.auto_generate.gen_ops_prim``: as `mindspore.ops.auto_generate`."""
+"""``mindspore.ops.auto_generate.gen_ops_prim``: the names of `mindspore.ops.auto_generate`."""
 
 from typing import Any
 

@@ -30,7 +30,9 @@ def _differentiate(
 
     for position in positions:
         if not -len(args) <= position < len(args):
-            raise ScriptValueError(f"argument {position} does not exist: {len(args)} are given", where="grad_position")
+            raise ScriptValueError(
+                f"argument {position} does not exist: the call has {len(args)} arguments", where="grad_position"
+            )
     result: tuple[Any, tuple[Any, ...], tuple[Any, ...]] = gradient.differentiate(
         fn,
         args,
@@ -44,7 +46,7 @@ def _differentiate(
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """In GRAPH_MODE the call of a gradient function is a graph of its own, as in MindSpore."""
+    """Compile each call of a gradient function as a separate graph in GRAPH_MODE, as MindSpore does."""
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -57,7 +59,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _is_whole(fn: Any) -> None:
+def _check_function(fn: Any) -> None:
     if not callable(fn):
         raise ScriptTypeError(
             f"For 'GradOperation', the argument 'fn' must be a function or a cell, but got {type(fn)}."
@@ -65,14 +67,14 @@ def _is_whole(fn: Any) -> None:
 
 
 class GradOperation:
-    """A function from a function to its gradient.
+    """Turn a function into its gradient function.
 
     Parameters
     ----------
     get_all : bool
-        Of all arguments rather than of the first.
+        Differentiate with respect to all arguments instead of the first.
     get_by_list : bool
-        Of the parameters that the call names.
+        Differentiate with respect to the parameters given in the call.
     sens_param : bool
         The last argument of the gradient function is the gradient of the output.
 
@@ -91,7 +93,7 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
-        _is_whole(fn)
+        _check_function(fn)
         chosen = _weights(weights if weights is not None else _all_weights(fn)) if self.get_by_list else ()
         by_argument = self.get_all or not self.get_by_list
 
@@ -116,8 +118,8 @@ class GradOperation:
 
 
 def _of_tensors(args: tuple[Any, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Positions of the arguments that can have a gradient."""
-    return tuple(place for place in positions if isinstance(args[place], Tensor) and args[place]._dtype.kind == "float")
+    """Return the positions of the arguments that can have a gradient."""
+    return tuple(at for at in positions if isinstance(args[at], Tensor) and args[at]._dtype.kind == "float")
 
 
 def _is_list(weights: Any) -> bool:
@@ -127,7 +129,7 @@ def _is_list(weights: Any) -> bool:
 def _all_weights(fn: Any) -> Any:
     parameters = getattr(fn, "trainable_params", None)
     if parameters is None:
-        raise ScriptTypeError("a function has no parameters of its own", where="GradOperation(weights)")
+        raise ScriptTypeError("weights is missing: a function has no parameters", where="GradOperation(weights)")
     return tuple(parameters())
 
 
@@ -156,18 +158,18 @@ def _positions(grad_position: Any) -> tuple[int, ...]:
 def value_and_grad(
     fn: Callable[..., Any], grad_position: Any = 0, weights: Any = None, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns what `fn` returns and its gradient.
+    """Return a function that computes the value of `fn` and its gradient.
 
     Parameters
     ----------
     fn : function or Cell
         Its first output is differentiated.
     grad_position : int, tuple of int or None
-        Arguments to differentiate by.
+        Positions of the arguments to differentiate with respect to.
     weights : Parameter, ParameterTuple or list, optional
-        Parameters to differentiate by.
+        Parameters to differentiate with respect to.
     has_aux : bool
-        Outputs after the first are passed on without a gradient.
+        Return the outputs after the first without differentiating them.
 
     Raises
     ------
@@ -184,8 +186,11 @@ def value_and_grad(
 def _gradient(
     fn: Callable[..., Any], grad_position: Any, weights: Any, has_aux: bool, result: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
-    """A function that gives `result` of what `fn` returns and its gradient; a graph has what the result needs."""
-    _is_whole(fn)
+    """Return a function that applies `result` to the value of `fn` and its gradient.
+
+    A graph contains only what the result needs.
+    """
+    _check_function(fn)
     if grad_position is None and weights is None:
         raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
     positions, chosen = _positions(grad_position), () if weights is None else _weights(weights)
@@ -215,7 +220,7 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """As `value_and_grad`, without the value; with `has_aux`, the other outputs come after the gradient."""
+    """Like `value_and_grad`, without the value; with `has_aux`, the other outputs come after the gradient."""
     if return_ids:
         from dumpsim.core.errors import UnsupportedError
 
@@ -228,7 +233,7 @@ def grad(
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
-    """What `fn` returns, and a function from the gradient of the output to those of the inputs.
+    """Return the value of `fn`, and a function from the gradient of the output to those of the inputs.
 
     Examples
     --------
@@ -237,7 +242,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
         value, back = vjp(lambda x: x * x, x)
         (of_x,) = back(sens)
     """
-    _is_whole(fn)
+    _check_function(fn)
     value = fn(*inputs)
     chosen = () if weights is None else _weights(weights)
 

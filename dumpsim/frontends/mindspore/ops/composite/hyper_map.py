@@ -1,4 +1,4 @@
-"""``HyperMap``, ``Map`` and ``MultitypeFuncGraph``: one function on many tensors, chosen by types."""
+"""``HyperMap``, ``Map`` and ``MultitypeFuncGraph``: functions mapped over tensors and chosen by type."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -29,7 +29,7 @@ _FITS = MappingProxyType(dict(_KINDS))
 
 
 class MultitypeFuncGraph:
-    """Functions of one name for arguments of different types.
+    """Overloads of a function for arguments of different types.
 
     Examples
     --------
@@ -46,19 +46,17 @@ class MultitypeFuncGraph:
         self._entries: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
 
     def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: the function for arguments of these types.
+        """Register the decorated function for arguments of these types.
 
         Raises
         ------
         ScriptValueError
-            For a type that is not known.
+            For an unknown type.
         """
         names = tuple(str(name) for name in type_names)
         unknown = [name for name in names if name not in _FITS]
         if unknown:
-            raise ScriptValueError(
-                f"the type {unknown[0]!r} is not known", where="MultitypeFuncGraph.register", allowed=_FITS
-            )
+            raise ScriptValueError(f"unknown type {unknown[0]!r}", where="MultitypeFuncGraph.register", allowed=_FITS)
 
         def add(fn: Callable[..., Any]) -> Callable[..., Any]:
             self._entries.append((names, fn))
@@ -78,7 +76,7 @@ class MultitypeFuncGraph:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Call a registered function; one of the script is captured as its other functions are."""
+    """Call a registered function; a function of the script is captured like its other functions."""
     from dumpsim.frontends.mindspore._current import capturing
 
     if capturing() is None or function.__module__.startswith("dumpsim."):
@@ -96,7 +94,7 @@ class HyperMap:
     ops : callable, optional
         The function; without it, the first argument of the call.
     reverse : bool
-        Go from the last element to the first; results stay in order.
+        Call it on the last element first; the results keep the order of the elements.
 
     Examples
     --------
@@ -129,16 +127,16 @@ class HyperMap:
         lengths = {len(sequence) for sequence in sequences if isinstance(sequence, (tuple, list))}
         if len(lengths) != 1:
             raise ScriptValueError(f"sequences of different lengths {sorted(lengths)}", where=type(self).__name__)
-        places = range(len(first))
+        indices = range(len(first))
         results: dict[int, Any] = {}
-        for place in reversed(places) if self.reverse else places:
-            leaves = tuple(sequence[place] for sequence in sequences)
-            results[place] = self._mapped(function, leaves) if self._nested else function(*leaves)
-        ordered = [results[place] for place in places]
+        for i in reversed(indices) if self.reverse else indices:
+            leaves = tuple(sequence[i] for sequence in sequences)
+            results[i] = self._mapped(function, leaves) if self._nested else function(*leaves)
+        ordered = [results[i] for i in indices]
         return ordered if isinstance(first, list) else tuple(ordered)
 
 
 class Map(HyperMap):
-    """Call a function on the elements of tuples, nested ones as they are."""
+    """Call a function on the elements of tuples; nested tuples are passed unchanged."""
 
     _nested = False

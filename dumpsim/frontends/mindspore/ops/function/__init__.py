@@ -10,7 +10,7 @@ __all__ = ["find"]
 
 
 def find(name: str) -> Any:
-    """The function of a name, None where there is none."""
+    """Return the function of a name, or None if it does not exist."""
     row = function(name)
     return None if row is None or not row.module else getattr(import_module(f"{__name__}.{row.module}"), name)
 

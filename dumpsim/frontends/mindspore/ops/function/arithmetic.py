@@ -1,6 +1,6 @@
 """Operators on two tensors, or on a tensor and a number.
 
-Numbers become constant tensors of the common type, tensors of another type are cast to it, as MindSpore's graphs show.
+Numbers become constant tensors of the common type, and tensors of another type are cast to it, as in MindSpore.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-_MIXED = ("Mul", "Div", "Equal", "Less", "RemainderTensorTensor")  # they take operands of different number types
+_MIXED = ("Mul", "Div", "Equal", "Less", "RemainderTensorTensor")  # accept operands of different number types
 
 
 def is_number(value: Any) -> bool:
@@ -51,7 +51,7 @@ def is_number(value: Any) -> bool:
 
 
 def cast_to(value: Any, kind: Any) -> Tensor:
-    """The value as a Tensor of a type: numbers become constants, tensors pass through Cast where they must."""
+    """Return the value as a Tensor of a type: numbers become constants, tensors of another type are cast."""
     if isinstance(value, Tensor):
         return value if value._dtype == kind else call("Cast", [value, kind])
     return Tensor._around(np.asarray(value, dtype=kind.numpy))
@@ -66,7 +66,7 @@ def _check_operands(op_type: str, *values: Any) -> None:
 
 
 def promote(op_type: str, *values: Any) -> list[Tensor]:
-    """Tensors of the common type.
+    """Convert the values to tensors of their common type.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def promote(op_type: str, *values: Any) -> list[Tensor]:
 
 
 def binary(op_type: str, x: Any, y: Any) -> Tensor:
-    """A primitive on two operands, promoted where the operator wants it."""
+    """Call an operator on two operands, which are promoted if it requires one type."""
     if op_type in _MIXED:
         _check_operands(op_type, x, y)
         return single(op_type, [x, y])
@@ -87,7 +87,7 @@ def binary(op_type: str, x: Any, y: Any) -> Tensor:
 
 
 def _with_number(composite: str, x: Any, number: Any) -> Tensor:
-    """A composite operator on a tensor and a host number."""
+    """Call a composite operator on a tensor and a host number."""
     return single(composite, [x, number])
 
 
@@ -114,7 +114,7 @@ def mul(input: Any, other: Any) -> Tensor:
 
 
 def muls(input: Any, other: Any) -> Tensor:
-    """Product with ``*``: by a number it is the composite Muls. [observed 2.10]"""
+    """``*``: for a number, the composite operator Muls. [observed 2.10]"""
     if is_number(other) and isinstance(input, Tensor):
         return _muls(input, other)
     if is_number(input):
@@ -128,7 +128,7 @@ def _muls(input: Tensor, other: Any) -> Tensor:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient; ``rounding_mode`` "floor" or "trunc" rounds it by the composite DivMod. [observed 2.10]"""
+    """Quotient; a `rounding_mode` "floor" or "trunc" uses the composite operator DivMod. [observed 2.10]"""
     if rounding_mode in ("floor", "trunc"):
         return single("DivMod", [*promote("DivMod", input, other), 2 if rounding_mode == "floor" else 1])
     if rounding_mode is not None:
@@ -140,7 +140,7 @@ true_divide = divide = div
 
 
 def divs(input: Any, other: Any) -> Tensor:
-    """Quotient with ``/``: by a number it is the composite Divs, of a number Reciprocal and Muls. [observed 2.10]"""
+    """``/``: the composite Divs for a number as divisor, Reciprocal and Muls for one as dividend. [observed 2.10]"""
     if is_number(other):
         return _with_number("Divs", input, other)
     if is_number(input):
@@ -157,12 +157,12 @@ floor_divide = floor_div
 
 
 def floor_mod(x: Any, y: Any) -> Tensor:
-    """What `floor_div` leaves."""
+    """Remainder of `floor_div`."""
     return binary("FloorMod", x, y)
 
 
 def remainder(input: Any, other: Any) -> Tensor:
-    """What a rounded quotient leaves, by FloorDiv, a product and Sub. [observed 2.10]"""
+    """Remainder of a quotient that is rounded down, by FloorDiv, a product and Sub. [observed 2.10]"""
     return sub(input, muls(floor_div(input, other), other))
 
 
@@ -206,7 +206,7 @@ eq = equal
 
 
 def equals(input: Any, other: Any) -> Tensor:
-    """``==``: with a number it is the composite EqScalar. [observed 2.10]"""
+    """``==``: for a number, the composite operator EqScalar. [observed 2.10]"""
     return _with_number("EqScalar", input, other) if is_number(other) else equal(input, other)
 
 
@@ -231,7 +231,7 @@ ge = greater_equal
 
 
 def less(input: Any, other: Any) -> Tensor:
-    """Whether elements of `input` are smaller: with a number the composite LessScalar. [observed 2.10]"""
+    """Whether elements of `input` are smaller; for a number, the composite operator LessScalar. [observed 2.10]"""
     return _with_number("LessScalar", input, other) if is_number(other) else binary("Less", input, other)
 
 
@@ -247,45 +247,45 @@ le = less_equal
 
 
 def _no_floats(name: str, input: Any, other: Any) -> None:
-    for place, value in (("x", input), ("y", other)):
+    for argument, value in (("x", input), ("y", other)):
         kind = value.dtype if isinstance(value, Tensor) else mstype.type_of(type(value))
         if kind.kind not in ("bool", "int", "uint"):
             names = ("Bool", "Int16", "Int32", "Int64", "Int8", "UInt16", "UInt32", "UInt64", "UInt8")
             allowed = ", ".join(f"Tensor[{one}]" for one in names)
             raise ScriptTypeError(
-                f"For primitive[{name}], the input argument[{place}] must be a type of {{{allowed}}}, but got "
+                f"For primitive[{name}], the input argument[{argument}] must be a type of {{{allowed}}}, but got "
                 f"Tensor[{kind}]."
             )
 
 
 @parsed_once
 def bitwise_and(input: Any, other: Any) -> Tensor:
-    """Bits that both have."""
+    """Bitwise and."""
     _no_floats("BitwiseAnd", input, other)
     return binary("BitwiseAnd", input, other)
 
 
 @parsed_once
 def bitwise_or(input: Any, other: Any) -> Tensor:
-    """Bits that one of them has."""
+    """Bitwise or."""
     _no_floats("BitwiseOr", input, other)
     return binary("BitwiseOr", input, other)
 
 
 @parsed_once
 def bitwise_xor(input: Any, other: Any) -> Tensor:
-    """Bits that exactly one of them has."""
+    """Bitwise exclusive or."""
     _no_floats("BitwiseXor", input, other)
     return binary("BitwiseXor", input, other)
 
 
 def invert(input: Tensor) -> Tensor:
-    """``~``: LogicalNot, of numbers too. [observed 2.10]"""
+    """``~``: LogicalNot, even for numbers. [observed 2.10]"""
     return single("LogicalNot", [input])
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """Matrix product, of stacks of matrices too: a composite operator around MatMul or BatchMatMul. [observed 2.10]
+    """Product of matrices or stacks of matrices: a composite operator around MatMul or BatchMatMul. [observed 2.10]
 
     Examples
     --------

@@ -17,7 +17,7 @@ __all__ = ["clip_by_global_norm", "clip_by_norm"]
 
 
 def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: Any = None) -> Sequence[Tensor]:
-    """Tensors scaled so that the norm of all of them together is at most `clip_norm`.
+    """Scale tensors so that their joint norm is at most `clip_norm`.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: A
 
 
 def _square(tensor: Tensor) -> Tensor:
-    """As the script's own call of ops.square, which the vendor parses once."""
+    """Call ops.square like a function of the script, since the vendor parses it once."""
     from dumpsim.frontends.mindspore._capture.control import called
 
     result: Tensor = called(elementwise.square, tensor)  # type: ignore[attr-defined]
@@ -52,14 +52,14 @@ def _square(tensor: Tensor) -> Tensor:
 
 
 def _shaped(result: Tensor, tensor: Tensor) -> Tensor:
-    """The bound has one axis: what has none gets its shape back."""
+    """Restore the shape of a 0-d tensor, to which the bound has added an axis."""
     return result if tensor.ndim else reshape(result, ())
 
 
 def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """As `clip_by_global_norm`, of one tensor or of several together, for the Euclidean norm."""
+    """Like `clip_by_global_norm`, for one tensor or several, and for the Euclidean norm only."""
     if norm_type != 2.0:
         raise ScriptValueError(f"norm_type is {norm_type}", where="ops.clip_by_norm", allowed=("2.0",))
     if error_if_nonfinite:
-        raise ScriptValueError("error_if_nonfinite", where="ops.clip_by_norm", allowed=("False",))
+        raise ScriptValueError("error_if_nonfinite is True", where="ops.clip_by_norm", allowed=("False",))
     return clip_by_global_norm((x,), max_norm)[0] if isinstance(x, Tensor) else clip_by_global_norm(x, max_norm)

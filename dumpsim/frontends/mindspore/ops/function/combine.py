@@ -1,4 +1,4 @@
-"""Functions that MindSpore writes in terms of others: axes moved, rows stacked, losses of pairs."""
+"""Functions that MindSpore builds from others: moving axes, stacking rows, losses of pairs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,22 +31,25 @@ upsample = interpolate
 
 
 def ravel(input: Tensor) -> Tensor:
-    """The elements in one row."""
+    """Return the elements as a vector."""
     return single("Reshape", [input, (-1,)])
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
-    """Axes at other places, the others in their order.
+    """Move axes to new positions; the other axes keep their order.
 
     Raises
     ------
     ValueError
-        For axes that the tensor does not have, or two at one place.
+        For axes out of range, or named twice.
     """
     sources = (source,) if isinstance(source, int) else tuple(source)
     targets = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(sources) != len(targets) or any(not -x.ndim <= axis < x.ndim for axis in (*sources, *targets)):
-        raise ScriptValueError(f"For 'moveaxis', {source} and {destination} are no axes of a {x.ndim}-D tensor.")
+        raise ScriptValueError(
+            f"For 'moveaxis', 'source' {source} and 'destination' {destination} must be axes of a {x.ndim}-D tensor, "
+            "equally many."
+        )
     taken = dict(zip((t % x.ndim for t in targets), (s % x.ndim for s in sources), strict=True))
     if len(taken) != len(sources) or len(set(taken.values())) != len(sources):
         raise ScriptValueError(f"For 'moveaxis', an axis of {source} or {destination} is named twice.")
@@ -55,12 +58,12 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def flipud(input: Tensor) -> Tensor:
-    """The rows in reverse."""
+    """Reverse the order of the rows."""
     return inner_single("ReverseV2", [input, (0,)])
 
 
 def fliplr(input: Tensor) -> Tensor:
-    """The columns in reverse."""
+    """Reverse the order of the columns."""
     return inner_single("ReverseV2", [input, (1,)])
 
 
@@ -69,18 +72,18 @@ def _at_least(tensors: Sequence[Tensor], rank: int) -> list[Tensor]:
 
 
 def vstack(inputs: Sequence[Tensor]) -> Tensor:
-    """The tensors on top of each other; vectors are rows."""
+    """Join tensors vertically; vectors are rows."""
     return single("Concat", [tuple(_at_least(inputs, 2)), 0])
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors side by side; vectors end to end."""
+    """Join tensors horizontally; vectors are joined end to end."""
     raised = _at_least(tensors, 1)
     return inner_single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
 
 
 def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix.
+    """Sum of the diagonal of a matrix.
 
     Raises
     ------
@@ -94,12 +97,12 @@ def trace(input: Tensor) -> Tensor:
 
 
 def softmin(x: Tensor, axis: int = -1) -> Tensor:
-    """The softmax of the negative."""
+    """Softmax of the negated elements."""
     return single("Softmax", [single("Neg", [x]), (axis,)])
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels as channels: ``(..., C, H * r, W * r)`` becomes ``(..., C * r * r, H, W)``."""
+    """Turn pixels into channels: ``(..., C, H * r, W * r)`` becomes ``(..., C * r * r, H, W)``."""
     if downscale_factor < 1 or input.ndim < 3 or any(n % downscale_factor for n in input.shape[-2:]):
         raise ScriptValueError(
             f"For 'pixel_unshuffle', {downscale_factor} must divide height and width of 'input' {input.shape}."
@@ -112,7 +115,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
-    """The cosine of the angle between two tensors along an axis."""
+    """Cosine of the angle between two tensors along an axis."""
 
     def total(product: Tensor) -> Tensor:
         return single("SumExt", [product, (dim,), False, None])
@@ -130,7 +133,7 @@ def _reduced(loss: Tensor, reduction: str, where: str) -> Tensor:
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """The square of small differences, the size of large ones.
+    """Half the square of small differences, the absolute value of large ones.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Functions that MindSpore composes of others; their dumps show the operators of those. [observed 2.10]"""
+"""Functions that MindSpore composes of others, whose operators appear in dumps. [observed 2.10]"""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def multiply(input: Any, other: Any) -> Tensor:
-    """Product, as `mul`."""
+    """Product, like `mul`."""
     return binary("Mul", input, other)
 
 
@@ -42,7 +42,7 @@ def subtract(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
 
 
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself."""
+    """Return the tensor itself."""
     if not isinstance(input, Tensor):
         raise ScriptTypeError(f"For 'positive', 'input' must be a Tensor, but got {type(input).__name__}.")
     return input
@@ -59,12 +59,12 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
 
 
 def _tensor(value: Any) -> Tensor:
-    """A number as a tensor of its own type, int64 or float32."""
+    """Return a number as a tensor of type int64 or float32."""
     return value if isinstance(value, Tensor) else Tensor(value)
 
 
 def fmod(input: Any, other: Any) -> Tensor:
-    """What the quotient, rounded towards zero, leaves; it has the sign of `input`."""
+    """Remainder of the quotient rounded towards zero, with the sign of `input`."""
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         raise ScriptTypeError(
             "At least one of the types of inputs must be tensor, but the type of 'input' got is "
@@ -74,12 +74,12 @@ def fmod(input: Any, other: Any) -> Tensor:
 
 
 def deg2rad(x: Tensor) -> Tensor:
-    """Angles in radians of angles in degrees."""
+    """Convert angles from degrees to radians."""
     return _angle(x, math.pi, 180.0)
 
 
 def rad2deg(x: Tensor) -> Tensor:
-    """Angles in degrees of angles in radians."""
+    """Convert angles from radians to degrees."""
     return _angle(x, 180.0, math.pi)
 
 
@@ -98,7 +98,7 @@ def _angle(x: Tensor, times: float, by: float) -> Tensor:
 
 
 def copysign(x: Tensor, other: Any) -> Tensor:
-    """The size of `x` with the sign of `other`; a negative zero counts as positive."""
+    """Absolute value of `x` with the sign of `other`; a negative zero counts as positive."""
     if not isinstance(x, Tensor):
         raise ScriptTypeError(f"Tensor is expected, but got {type(x)}")
     size = single("Abs", [x])
@@ -107,14 +107,14 @@ def copysign(x: Tensor, other: Any) -> Tensor:
 
 
 def rot90(input: Tensor, k: int, dims: Sequence[int]) -> Tensor:
-    """Turn by `k` quarters from the first of two axes towards the second.
+    """Rotate by `k` times 90 degrees from the first of two axes towards the second.
 
     Raises
     ------
     ValueError
-        Where `dims` are not two axes of `input`.
+        If `dims` are not two axes of `input`.
     RuntimeError
-        Where they are the same axis.
+        If both are the same axis.
     """
     rank = input.ndim
     if len(dims) != 2:
@@ -143,7 +143,7 @@ def _reversed(x: Tensor, axis: int) -> Tensor:
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product."""
+    """Kronecker product."""
     if not input.ndim or not other.ndim:
         return binary("Mul", input, other)
     rank = max(input.ndim, other.ndim)
@@ -156,7 +156,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def count_nonzero(x: Tensor, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
-    """How many elements are not zero, of type int32 unless `dtype` says another."""
+    """Number of nonzero elements, as int32 unless `dtype` is given."""
     there = binary("NotEqual", x, zeros(x.shape, x.dtype))
     total = single("ReduceSum", [single("Cast", [there, mstype.float32]), axis, keep_dims, False])
     return single("Cast", [total, mstype.int32 if dtype is None else dtype])
@@ -183,7 +183,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel by its mean and variance, those of the batch where `training`."""
+    """Normalise each channel by its mean and variance; if `training`, by those of the batch."""
     from dumpsim.frontends.mindspore.ops import operations
 
     made = operations.BatchNorm(is_training=training, epsilon=eps, momentum=momentum)

@@ -1,4 +1,4 @@
-"""Tensors out of nothing. With constant arguments they are constants of a graph, as in MindSpore. [observed 2.10]"""
+"""Functions that create tensors. With constant arguments, they make constants of a graph. [observed 2.10]"""
 
 from typing import Any
 
@@ -64,18 +64,18 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """One value everywhere, as Int64 where `dtype` is None. [2.10 observed]"""
+    """Fill a shape with one value, as Int64 if `dtype` is None. [2.10 observed]"""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _filled(size, value, mstype.int64 if dtype is None else dtype)
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """One value everywhere, the type first."""
+    """Fill a shape with one value; the type is the first argument."""
     return full(shape, value, dtype=type)
 
 
 def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
-    """Zeros in the shape of a tensor: a constant, since the shape is one."""
+    """Zeros in the shape of a tensor: a constant, since the shape is constant."""
     return _filled(input.shape, 0, dtype or input.dtype)
 
 
@@ -107,7 +107,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000, *, dtype: Any = None) -> Tensor:
-    """As `arange`."""
+    """Alias of `arange`."""
     return arange(start, end, step, dtype=dtype)
 
 
@@ -122,7 +122,7 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
-    """A new axis that holds `on_value` at the index and `off_value` elsewhere."""
+    """Add an axis with `on_value` at the index and `off_value` elsewhere."""
     on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
     off = off_value if isinstance(off_value, Tensor) else Tensor(off_value, on.dtype)
     return single("OneHot", [indices, depth, on, off, axis])
@@ -150,7 +150,7 @@ def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
 
 
 def normal(shape: Any, mean: float, stddev: float, seed: int | None = None) -> Tensor:
-    """Normally distributed numbers with mean and deviation."""
+    """Normally distributed numbers with the given mean and standard deviation."""
     return _drawn("normal", np.random.normal(mean, stddev, _extents(shape)), None)
 
 
@@ -161,22 +161,22 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
 
 
 def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
-    """As `standard_normal`, the extents as arguments."""
+    """Like `standard_normal`, with the extents as arguments."""
     return _drawn("randn", np.random.standard_normal(_extents(size[0] if _is_shape(size) else size)), dtype)
 
 
 def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
-    """Uniform in [0, 1), the extents as arguments."""
+    """Uniformly distributed numbers in [0, 1), with the extents as arguments."""
     return _drawn("rand", np.random.random_sample(_extents(size[0] if _is_shape(size) else size)), dtype)
 
 
 def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Uniform integers."""
+    """Uniformly distributed integers."""
     return _drawn("randint", np.random.randint(low, high, _extents(size)), dtype or mstype.int64)
 
 
 def tuple_to_array(input_x: tuple[Any, ...]) -> Tensor:
-    """Numbers as a tensor, of whole numbers where the first one is.
+    """Convert numbers to a tensor: int32 if the first one is an int, else float32.
 
     Examples
     --------

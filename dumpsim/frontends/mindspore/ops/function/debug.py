@@ -1,4 +1,4 @@
-"""Functions that show tensors: printing them, and saving them to files."""
+"""Functions that print tensors or save them to files."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["print_", "tensordump"]
 
 
 def print_(*values: Any) -> None:
-    """Print the values: at once in PYNATIVE, when the graph runs otherwise."""
+    """Print the values: immediately in PYNATIVE, otherwise when the graph runs."""
     for value in values:
         if not isinstance(value, (Tensor, str, int, float, bool, tuple, list)):
             raise ScriptTypeError(f"a value of type {type(value).__name__}", where="ops.Print")
@@ -27,7 +27,7 @@ def print_(*values: Any) -> None:
 
 
 def tensordump(file_name: str, tensor: Tensor, mode: str = "out") -> None:
-    """Save a tensor as an npy file; in a graph when the graph runs.
+    """Save a tensor as an npy file; a graph saves it when it runs.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def tensordump(file_name: str, tensor: Tensor, mode: str = "out") -> None:
         ``{name}_{dtype}_{id}.npy`` with ``--set tensordump=C``. [seed 000] [spec parallel 1.1]
     tensor : Tensor
     mode : str
-        ``out``, or ``in`` and ``all`` (generation A) for networks that are sliced; one device saves the same for all.
+        ``out``, or ``in`` and ``all`` (generation A) for sliced networks; on one device, all modes save the same.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments of other types, or another mode, with MindSpore's texts.
+        For arguments of other types, or an unknown mode, with MindSpore's messages.
     RuntimeError
         In a graph on another device than Ascend.
 

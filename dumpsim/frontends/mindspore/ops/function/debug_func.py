@@ -1,4 +1,4 @@
-"""``mindspore.ops.function.debug_func``: functions, all of them as `mindspore.ops.function` has them."""
+"""``mindspore.ops.function.debug_func``: the functions of `mindspore.ops.function`."""
 
 from typing import Any
 

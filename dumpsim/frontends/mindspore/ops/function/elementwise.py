@@ -12,7 +12,7 @@ from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_number, maximum, minimum, promote
 
-# function -> operator type, for functions that are nothing but the operator
+# function -> operator type, for functions that only call the operator
 _PLAIN = MappingProxyType(
     {
         "abs": "Abs",
@@ -87,23 +87,23 @@ globals().update({name: _plain(name, op_type) for name, op_type in _PLAIN.items(
 
 
 def absolute(input: Tensor) -> Tensor:
-    """As `abs`."""
+    """Alias of `abs`."""
     return single("Abs", [input])
 
 
 def negative(input: Tensor) -> Tensor:
-    """As `neg`."""
+    """Alias of `neg`."""
     return single("Neg", [input])
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """To the nearest integer, halves to even."""
+    """Round to the nearest integer, halves to even."""
     return single("Round", [input, decimals])
 
 
 @parsed_once
 def cast(input: Any, dtype: Any) -> Tensor:
-    """The same values in another number type; no operator where the type is the same.
+    """Convert to another number type; for the same type, no operator runs.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
 
 def unshared_cast(input: Any, dtype: Any) -> Tensor:
-    """As `cast`, in the scope of the call."""
+    """Like `cast`, but in the scope of the call."""
     kind = mstype.type_of(dtype, "ops.cast")
     if is_number(input):
         return Tensor(input, kind)
@@ -126,7 +126,7 @@ def unshared_cast(input: Any, dtype: Any) -> Tensor:
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Values held between two bounds: a composite operator. [observed 2.10]
+    """Clip values to two bounds: a composite operator. [observed 2.10]
 
     Examples
     --------
@@ -144,7 +144,7 @@ clip = clamp
 
 
 def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
-    """As `clamp`, without the composite operator."""
+    """Like `clamp`, without the composite operator."""
     result = x
     if clip_value_min is not None:
         result = maximum(result, clip_value_min)
@@ -159,7 +159,7 @@ def logical_and(input: Tensor, other: Any) -> Tensor:
 
 
 def logical_or(input: Tensor, other: Any) -> Tensor:
-    """Whether one of both is true."""
+    """Whether at least one of both is true."""
     return binary("LogicalOr", input, other)
 
 
@@ -170,7 +170,7 @@ def logical_xor(input: Tensor, other: Any) -> Tensor:
 
 
 def deepcopy(input_x: Tensor) -> Tensor:
-    """A tensor of its own with the same values."""
+    """Copy a tensor."""
     if input_x._symbol is not None:
         return input_x
     return Tensor(input_x)

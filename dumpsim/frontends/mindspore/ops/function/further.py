@@ -1,4 +1,4 @@
-"""Functions for operators with settings: gates, scatters into Parameters, images in another size."""
+"""Functions of operators with settings: gates, scatters into Parameters, resizing of images."""
 
 from typing import Any
 
@@ -50,12 +50,12 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
 
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * input + alpha * sum(batch1 @ batch2)``, the sum over the batch."""
+    """``beta * input + alpha * sum(batch1 @ batch2)``, summed over the batch."""
     return single("Addbmm", [input, batch1, batch2, beta, alpha])
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that letters name, ``ij,jk->ik``.
+    """Sum of products in Einstein's notation, ``ij,jk->ik``.
 
     Raises
     ------
@@ -92,14 +92,14 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """The operand moved towards 0 by `lambd`, and 0 between."""
+    """The operand moved towards 0 by `lambd`; 0 between ``-lambd`` and `lambd`."""
     return inner_single("SoftShrink", [input, float(lambd)])
 
 
 def logsigmoid(x: Tensor) -> Tensor:
-    """The logarithm of the sigmoid, by these two operators: minus infinity far below 0. [observed 2.10]
+    """Logarithm of the sigmoid, by the operators Sigmoid and Log: minus infinity far below 0. [observed 2.10]
 
-    `nn.LogSigmoid` has operators of its own.
+    `nn.LogSigmoid` uses other operators.
 
     Examples
     --------
@@ -110,39 +110,39 @@ def logsigmoid(x: Tensor) -> Tensor:
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """The inverse of the sigmoid, of the operand kept in ``[eps, 1 - eps]``."""
+    """Inverse of the sigmoid, for the operand clipped to ``[eps, 1 - eps]``."""
     return single("Logit", [input, -1.0 if eps is None else float(eps)])
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Where two tensors are equal within ``atol + rtol * abs(other)``."""
+    """Whether elements are equal within ``atol + rtol * abs(other)``."""
     return single("IsClose", [input, other, float(rtol), float(atol), equal_nan])
 
 
 def nan_to_num(
     input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """The operand with numbers in place of NaN and of the infinities."""
+    """Replace NaN and the infinities by numbers."""
     return inner_single("NanToNum", [input, nan, posinf, neginf])
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """The elements moved along `dims`; what leaves at one end enters at the other."""
+    """Shift elements along `dims`; those moved beyond one end reappear at the other."""
     return inner_single("Roll", [input, shifts, dims])
 
 
 def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """The first `seq_lengths` elements of each row of a batch in reverse."""
+    """Reverse the first `seq_lengths` elements of each row of a batch."""
     return single("ReverseSequence", [x, seq_lengths], {"seq_dim": seq_dim, "batch_dim": batch_dim})
 
 
 def repeat_interleave(input: Tensor, repeats: int, axis: int | None = None) -> Tensor:
-    """Each element `repeats` times, along an axis or of the flat tensor.
+    """Repeat each element `repeats` times, along an axis or in the flattened tensor.
 
     Raises
     ------
     NotImplementedError
-        For repeats of their own for each element.
+        For a different number of repeats per element.
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int):
         raise UnsupportedError(f"repeats of type {type(repeats).__name__}", where="ops.repeat_interleave")
@@ -150,7 +150,7 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int | None = None) -> T
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Channels as pixels: ``(..., C * r * r, H, W)`` becomes ``(..., C, H * r, W * r)``."""
+    """Turn channels into pixels: ``(..., C * r * r, H, W)`` becomes ``(..., C, H * r, W * r)``."""
     if upscale_factor < 1 or input.ndim < 3 or input.shape[-3] % (upscale_factor * upscale_factor):
         raise ScriptValueError(
             f"For 'pixel_shuffle', {upscale_factor} squared must divide the channels of 'input' {input.shape}."
@@ -172,13 +172,13 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Tensor:
-    """Images (N, C, H, W) in another size.
+    """Resize images (N, C, H, W).
 
     Parameters
     ----------
     size : int or (int, int), optional
     scale_factor : float or (float, float), optional
-        One of both.
+        Exactly one of `size` and `scale_factor` is required.
     mode : str
         ``nearest`` or ``bilinear``.
 
@@ -215,7 +215,7 @@ def interpolate(
 def index_add(
     x: Tensor, indices: Tensor, y: Tensor, axis: int, use_lock: bool = True, check_index_bound: bool = True
 ) -> Tensor:
-    """Add `y` to the places `indices` along an axis of the Parameter `x`."""
+    """Add `y` to the elements at `indices` along an axis of the Parameter `x`."""
     settings = {"axis": axis, "use_lock": use_lock, "check_index_bound": check_index_bound}
     return single("IndexAdd", [x, indices, y], settings)
 
@@ -254,42 +254,42 @@ def scatter_div(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 
 def scatter_max(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """The larger of rows of a Parameter and the updates."""
+    """Replace rows of a Parameter by the maximum of them and the updates."""
     return _written("ScatterMax", input_x, indices, updates)
 
 
 def scatter_min(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """The smaller of rows of a Parameter and the updates."""
+    """Replace rows of a Parameter by the minimum of them and the updates."""
     return _written("ScatterMin", input_x, indices, updates)
 
 
 def scatter_nd_add(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """Add to places of a Parameter."""
+    """Add to elements of a Parameter."""
     return _written("ScatterNdAdd", input_x, indices, updates, use_locking=use_locking)
 
 
 def scatter_nd_sub(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """Subtract from places of a Parameter."""
+    """Subtract from elements of a Parameter."""
     return _written("ScatterNdSub", input_x, indices, updates, use_locking=use_locking)
 
 
 def scatter_nd_mul(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """Multiply places of a Parameter."""
+    """Multiply elements of a Parameter."""
     return _written("ScatterNdMul", input_x, indices, updates, use_locking=use_locking)
 
 
 def scatter_nd_div(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """Divide places of a Parameter."""
+    """Divide elements of a Parameter."""
     return _written("ScatterNdDiv", input_x, indices, updates, use_locking=use_locking)
 
 
 def scatter_nd_max(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """The larger of places of a Parameter and the updates."""
+    """Replace elements of a Parameter by the maximum of them and the updates."""
     return _written("ScatterNdMax", input_x, indices, updates, use_locking=use_locking)
 
 
 def scatter_nd_min(input_x: Tensor, indices: Tensor, updates: Tensor, use_locking: bool = False) -> Tensor:
-    """The smaller of places of a Parameter and the updates."""
+    """Replace elements of a Parameter by the minimum of them and the updates."""
     return _written("ScatterNdMin", input_x, indices, updates, use_locking=use_locking)
 
 
@@ -316,7 +316,7 @@ def numel(input: Tensor) -> int:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as the output has elements; None keeps an extent.
+    """Means of windows, for a given output size; None keeps the extent of the input.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions for the fused operators of large models: attention, normalisation, weights of few bits."""
+"""Functions of the fused operators of large models: attention, normalisation, quantized weights."""
 
 from typing import Any
 
@@ -35,13 +35,13 @@ def flash_attention_score(
     Parameters
     ----------
     query, key, value : Tensor
-        float16, bfloat16 or float32, in the order of axes that `input_layout` names.
+        float16, bfloat16 or float32, with the axes in the order of `input_layout`.
     head_num : int
-        Heads of `query`; those of `key` may be fewer.
+        Number of heads of `query`; `key` may have fewer.
     real_shift, drop_mask, attn_mask : Tensor, optional
-        What is added to the scores, what dropout keeps, and where a true element hides a key.
+        An addend to the scores, the elements that dropout keeps, and a mask whose true elements hide keys.
     scalar_value, keep_prob, pre_tokens, next_tokens, sparse_mode
-        As MindSpore's; sparse modes 0 to 4.
+        As in MindSpore; sparse modes 0 to 4.
 
     Raises
     ------
@@ -85,16 +85,16 @@ def weight_quant_batch_matmul(
 
 
 def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """`x` over the root of the mean of its squares, times `gamma`; and the inverse of that root."""
+    """Divide `x` by the root of the mean of its squares, times `gamma`; also return the inverse of that root."""
     outputs: tuple[Tensor, Tensor] = call("RmsNorm", [x, gamma, float(epsilon)])
     return outputs
 
 
 def swiglu(input: Tensor, dim: int = -1) -> Tensor:
-    """The swish of the first half along `dim` times the second half."""
+    """Swish of the first half along `dim`, times the second half."""
     return single("Swiglu", [input, dim])
 
 
 def rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor, mode: int = 0) -> Tensor:
-    """`x` turned by the angles of its positions: in halves (`mode` 0) or in neighbours (1)."""
+    """Rotate `x` by the angles of its positions, pairing halves (`mode` 0) or neighbours (1)."""
     return single("RotaryPositionEmbedding", [x, cos, sin, mode])

@@ -55,7 +55,7 @@ _SQRT2 = float(np.float32(np.sqrt(2.0)))
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The element where it is positive, else 0."""
     if inplace:
-        raise UnsupportedError("relu that writes its operand", where="ops.relu(inplace=True)")
+        raise UnsupportedError("in-place relu", where="ops.relu(inplace=True)")
     return single("ReLU", [input])
 
 
@@ -65,7 +65,7 @@ def relu6(x: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit: by Erf, or the operator GeLU where `approximate` is "tanh". [observed 2.10]"""
+    """Gaussian error linear unit: by Erf, or by the operator GeLU if `approximate` is "tanh". [observed 2.10]"""
     if approximate not in ("none", "tanh"):
         raise ScriptValueError(
             "For ops.gelu, approximate value should be either 'none' or 'tanh'.",
@@ -112,7 +112,7 @@ def hardsigmoid(input: Tensor) -> Tensor:
 
 
 def softplus(input: Tensor, beta: int = 1, threshold: int = 20) -> Tensor:
-    """Smooth `relu`; elements over the threshold pass. [observed 2.10]"""
+    """Smooth `relu`; elements above the threshold are unchanged. [observed 2.10]"""
     scaled = input if beta == 1 else muls(input, beta)
     return select(greater(scaled, threshold), input, muls(call("Softplus", [scaled]), 1.0 / beta))
 
@@ -145,7 +145,7 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
 
 
 def dot(input: Tensor, other: Tensor) -> Tensor:
-    """Sums over the last axis of the first and the last but one of the second.
+    """Sums over the last axis of `input` and the second to last axis of `other`.
 
     Examples
     --------
@@ -155,7 +155,10 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
     if input.ndim == other.ndim == 1:
         return reshape(mm(reshape(input, (1, -1)), reshape(other, (-1, 1))), ())
     if input.ndim < 2 or other.ndim < 2:
-        raise ScriptValueError(f"operands of {input.ndim} and {other.ndim} axes", where="ops.dot")
+        raise ScriptValueError(
+            f"operands with {input.ndim} and {other.ndim} axes", where="ops.dot",
+            allowed=("two vectors", "at least 2 axes each"),
+        )  # fmt: skip
     inner, columns = other.shape[-2], other.shape[-1]
     order = (other.ndim - 2, *range(other.ndim - 2), other.ndim - 1)
     right = reshape(transpose(other, order), (inner, -1))
@@ -173,9 +176,11 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    """Kullback-Leibler divergence of logarithms of probabilities from probabilities."""
+    """Kullback-Leibler divergence of log-probabilities from probabilities."""
     if reduction not in ("none", "mean", "sum", "batchmean"):
-        raise ScriptValueError(f"reduction {reduction!r}", where="ops.kl_div")
+        raise ScriptValueError(
+            f"unknown reduction {reduction!r}", where="ops.kl_div", allowed=("none", "mean", "sum", "batchmean")
+        )
     if reduction == "batchmean":
         return divs(single("KLDivLoss", [logits, labels], {"reduction": "sum"}), logits.shape[0])
     return single("KLDivLoss", [logits, labels], {"reduction": reduction})
@@ -188,7 +193,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`addmm` of stacks of matrices."""
+    """`addmm` for stacks of matrices."""
     product = bmm(batch1, batch2)
     return add(input if beta == 1 else muls(input, beta), product if alpha == 1 else muls(product, alpha))
 
@@ -199,12 +204,12 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def bias_add(input_x: Tensor, bias: Tensor) -> Tensor:
-    """A vector added along axis 1."""
+    """Add a vector along axis 1."""
     return single("BiasAdd", [input_x, bias, 0])
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
-    """Elements set to 0 with probability `p`, the others scaled."""
+    """Set elements to 0 with probability `p`, and scale the others."""
     from dumpsim.frontends.mindspore.common.seed import _get_graph_seed
 
     if neutral() or not training or p == 0:
@@ -223,7 +228,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """The last axes normalised, scaled and shifted."""
+    """Normalise, scale and shift the last axes."""
     extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     axis = input.ndim - len(extents)
     gamma = weight if weight is not None else Tensor(np.ones(extents), input.dtype)
@@ -237,7 +242,7 @@ def max_pool2d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
-    """Largest elements of windows, and their places if asked for. [observed 2.10]"""
+    """Largest elements of windows, and their indices if `return_indices`. [observed 2.10]"""
     strides = kernel_size if stride is None else stride
     found: tuple[Tensor, Tensor] = call(
         "MaxPoolWithArgmaxV2",
@@ -254,7 +259,7 @@ def max_pool2d(
 
 
 def _both(value: Any) -> tuple[int, int]:
-    """One number for height and width, or one for each."""
+    """Return a number twice, or a pair for height and width."""
     return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
@@ -266,7 +271,9 @@ def avg_pool2d(
     from dumpsim.frontends.mindspore.ops.operations.nn_ops import AvgPool
 
     if padding != 0 or ceil_mode or not count_include_pad or divisor_override:
-        raise UnsupportedError("padding, ceil_mode or another divisor", where="ops.avg_pool2d")
+        raise UnsupportedError(
+            "padding, ceil_mode, count_include_pad=False or divisor_override", where="ops.avg_pool2d"
+        )
     out: Tensor = AvgPool(kernel_size, stride)(input_x)
     return out
 
@@ -285,9 +292,9 @@ def conv2d(
 
 
 def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Axes made longer by a constant: pairs of amounts, the last axis first."""
+    """Extend axes by a constant; `padding` has pairs of amounts, the last axis first."""
     if mode != "constant":
-        raise UnsupportedError(f"padding by {mode!r}", where="ops.pad(mode)", allowed=("constant",))
+        raise UnsupportedError(f"padding mode {mode!r}", where="ops.pad(mode)", allowed=("constant",))
     amounts = [int(n) for n in padding]
     if len(amounts) % 2:
         raise ScriptValueError(f"For 'pad', the size of padding must be divisible by 2, but got {len(amounts)}")
@@ -302,7 +309,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "sum":
         return reduce_sum(loss, axes)
     if reduction != "none":
-        raise ScriptValueError(f"{reduction!r} is not a reduction", where="reduction", allowed=("none", "mean", "sum"))
+        raise ScriptValueError(f"unknown reduction {reduction!r}", where="reduction", allowed=("none", "mean", "sum"))
     return loss
 
 
@@ -348,7 +355,7 @@ def cross_entropy(
 
 
 def _log_softmax(inputs: Tensor, axis: int) -> Tensor:
-    """Logarithm of the softmax out of single operators, as the vendor's cross entropy has it. [observed 2.10]"""
+    """Logarithm of the softmax by single operators, as in the vendor's cross entropy. [observed 2.10]"""
     input_max = call("ReduceMax", [inputs, (axis,), True])
     input_exp = call("Exp", [sub(inputs, input_max)])
     input_logsumexp = call("Log", [sum(input_exp, axis, True)])
@@ -359,14 +366,14 @@ def nll_loss(
     inputs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Negative log-likelihood of the target classes, out of single operators. [observed 2.10]"""
+    """Negative log-likelihood of the target classes, by single operators. [observed 2.10]"""
     if inputs.ndim not in (1, 2):
         raise UnsupportedError(f"logits of {inputs.ndim} axes", where="ops.nll_loss", allowed=("1", "2"))
     if inputs.ndim == 1:
         inputs, target = reshape(inputs, (1, -1)), reshape(target, (1,))
     if reduction not in ("none", "mean", "sum"):
         raise ScriptValueError(
-            f"{reduction!r} is not a reduction", where="ops.nll_loss", allowed=("none", "mean", "sum")
+            f"unknown reduction {reduction!r}", where="ops.nll_loss", allowed=("none", "mean", "sum")
         )
     target = call("ExpandDims", [target, -1])
     non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])

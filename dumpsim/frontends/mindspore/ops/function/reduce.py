@@ -1,4 +1,4 @@
-"""Operators that take axes away, order elements or accumulate along an axis."""
+"""Operators that reduce axes, sort elements or accumulate along an axis."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _axes(axis: Any) -> tuple[int, ...]:
-    """None, one axis or several, as the tuple that the operators take."""
+    """Return None, one axis or several as a tuple for the operators."""
     if axis is None:
         return ()
     if isinstance(axis, bool) or not isinstance(axis, (int, tuple, list)):
@@ -52,8 +52,8 @@ def _axes(axis: Any) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
-def _kept(keepdims: bool, options: dict[str, Any]) -> bool:
-    """``keep_dims`` and ``keepdims`` mean the same."""
+def _keep_dims(keepdims: bool, options: dict[str, Any]) -> bool:
+    """Accept ``keep_dims`` as another name of ``keepdims``."""
     kept = options.pop("keep_dims", keepdims)
     if options:
         raise ScriptTypeError(f"unexpected keyword arguments {sorted(options)}", where="reduction")
@@ -68,9 +68,9 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     ----------
     input : Tensor
     dim : int or tuple of int, optional
-        Axes, all of them where None; ``axis`` means the same.
+        Axes, all of them if None; ``axis`` is an alias.
     keepdim : bool
-        Keep them with extent 1; ``keepdims`` and ``keep_dims`` mean the same.
+        Keep them with extent 1; ``keepdims`` and ``keep_dims`` are aliases.
     dtype : number type, optional
         Type to sum in.
 
@@ -80,7 +80,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     array([3., 7.], dtype=float32)
     """
     axes = options.pop("axis", dim)
-    kept = _kept(bool(options.pop("keepdims", keepdim)), options)
+    kept = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
     return single("SumExt", [input, None if axes is None else _axes(axes), kept, dtype])
 
 
@@ -103,7 +103,7 @@ def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool) -> tuple[Tenso
 
 
 def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Largest elements and their places along an axis.
+    """Largest elements along an axis and their indices.
 
     Examples
     --------
@@ -114,17 +114,17 @@ def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple
 
 
 def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Smallest elements and their places along an axis."""
+    """Smallest elements along an axis and their indices."""
     return _extreme("Min", input, axis, keepdims)
 
 
 def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:
-    """Sum along axes by the operator ReduceSum itself."""
+    """Sum along axes, by the operator ReduceSum."""
     return single("ReduceSum", [x, _axes(axis), keep_dims, skip_mode])
 
 
 def reduce_mean(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
-    """As `mean`."""
+    """Like `mean`."""
     return single("ReduceMean", [x, _axes(axis), keep_dims])
 
 
@@ -139,7 +139,7 @@ def reduce_min(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
 
 
 def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
-    """Product along axes by the operator ReduceProd itself."""
+    """Product along axes, by the operator ReduceProd."""
     return single("ReduceProd", [x, _axes(axis), keep_dims])
 
 
@@ -152,7 +152,7 @@ def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tens
 
 
 def reduce_any(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
-    """Whether one element along axes is true."""
+    """Whether any element along axes is true."""
     return single("ReduceAny", [x, _axes(axis), keep_dims])
 
 
@@ -160,21 +160,21 @@ all, any = reduce_all, reduce_any
 
 
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **options: Any) -> Tensor:
-    """Place of the largest element along an axis, of all elements where the axis is None."""
-    return _place("Argmax", mstype.int64, input, options.pop("axis", dim), _kept(keepdim, options))
+    """Index of the largest element along an axis, or in the flattened tensor if the axis is None."""
+    return _index_of("Argmax", mstype.int64, input, options.pop("axis", dim), _keep_dims(keepdim, options))
 
 
 def argmax_of(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """As `argmax`, by the composite operator ArgMaxExt: the overload of the method with ``dim``. [observed 2.10]"""
+    """Like `argmax`, by the composite operator ArgMaxExt: the overload of the method with ``dim``. [observed 2.10]"""
     return single("ArgMaxExt", [input, dim, keepdim])
 
 
 def argmin(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Place of the smallest element along an axis, of all elements where the axis is None."""
-    return _place("Argmin", mstype.int32, input, axis, keepdims)
+    """Index of the smallest element along an axis, or in the flattened tensor if the axis is None."""
+    return _index_of("Argmin", mstype.int32, input, axis, keepdims)
 
 
-def _place(op_type: str, output: mstype.Number, input: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def _index_of(op_type: str, output: mstype.Number, input: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if axis is None:
         input = reshape(input, (-1,))
         axis, keepdims = 0, False
@@ -197,7 +197,7 @@ def cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 def topk(
     input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The `k` largest elements of the last axis, and their places.
+    """The `k` largest elements of the last axis, and their indices.
 
     Examples
     --------
@@ -213,18 +213,18 @@ def topk(
 
 
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Elements in order along an axis, and where they were."""
+    """Sort elements along an axis; also return their original indices."""
     values, indices = call("Sort", [input_x], {"axis": axis, "descending": descending})
     return values, indices
 
 
 def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
-    """Places of the elements in order along an axis."""
+    """Indices that sort the elements along an axis."""
     return sort(input, axis, descending)[1]
 
 
 def unique(input: Tensor) -> tuple[Tensor, Tensor]:
-    """The different elements in the order of their first appearance, and for each element the place of its equal."""
+    """Distinct elements in the order of their first occurrence, and for each element its index among them."""
     extents = input.shape
     if input.ndim > 1:
         input = reshape(input, (-1,))
@@ -240,7 +240,7 @@ def var(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
 
 
 def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Deviation along axes, with `ddof` taken from their number of elements: the first output of ReduceStd."""
+    """Standard deviation along axes, with `ddof` subtracted from the count: the first output of ReduceStd."""
     if ddof not in (0, 1):
         return std_by_sums(input, axis, ddof, keepdims)
     output: Tensor = call("ReduceStd", [input, _axes(axis), bool(ddof), bool(keepdims)])[0]
@@ -248,11 +248,11 @@ def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
 
 
 def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance as the method of Tensor has it. [observed 2.10]"""
+    """Variance as computed by the method of Tensor. [observed 2.10]"""
     axes = _axes(axis)
     count = 1
-    for place in axes or range(input.ndim):
-        count *= input.shape[place]
+    for axis in axes or range(input.ndim):
+        count *= input.shape[axis]
     centre = call("ReduceMean", [input, axes, True])
     squares = pow(sub(input, centre), 2)
     total = call("ReduceSum", [squares, axes, keepdims, False])
@@ -260,7 +260,7 @@ def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool =
 
 
 def std_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Square root of `var_by_sums`, the method of Tensor."""
+    """Square root of `var_by_sums`, as computed by the method of Tensor."""
     return pow(var_by_sums(input, axis, ddof, keepdims), 0.5)
 
 

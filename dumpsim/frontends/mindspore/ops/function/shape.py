@@ -1,4 +1,4 @@
-"""Operators on shapes: reshape, transpose, join, cut, repeat, gather."""
+"""Operators on shapes: reshape, transpose, join, split, repeat, gather."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,14 +57,14 @@ __all__ = [
 
 
 def _ints(values: Any) -> tuple[int, ...]:
-    """A shape or list of axes as a tuple of Python ints."""
+    """Return a shape or list of axes as a tuple of Python ints."""
     if isinstance(values, Tensor):
         values = values.tolist()
     return (int(values),) if isinstance(values, int) else tuple(int(v) for v in values)
 
 
 def reshape(input: Tensor, shape: Any) -> Tensor:
-    """The same elements in another shape; one extent may be -1.
+    """Give the elements another shape; one extent may be -1.
 
     Examples
     --------
@@ -76,17 +76,17 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
 
 @parsed_once
 def transpose(input: Tensor, input_perm: Any) -> Tensor:
-    """The axes in another order."""
+    """Reorder the axes."""
     return single("Transpose", [input, _ints(input_perm)])
 
 
 def permute(input: Tensor, axis: Any) -> Tensor:
-    """As `transpose`."""
+    """Like `transpose`."""
     return single("Transpose", [input, _ints(axis)])
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged."""
+    """Exchange two axes."""
     order = list(range(input.ndim))
     first, second = _axis(axis0, input.ndim), _axis(axis1, input.ndim)
     order[first], order[second] = order[second], order[first]
@@ -97,7 +97,7 @@ swapdims = swapaxes
 
 
 def movedim(x: Tensor, source: int, destination: int) -> Tensor:
-    """One axis moved to another place."""
+    """Move one axis to another position."""
     order = [axis for axis in range(x.ndim) if axis != _axis(source, x.ndim)]
     order.insert(_axis(destination, x.ndim), _axis(source, x.ndim))
     return single("Transpose", [x, tuple(order)])
@@ -105,12 +105,14 @@ def movedim(x: Tensor, source: int, destination: int) -> Tensor:
 
 def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < max(rank, 1):
-        raise ScriptValueError(f"axis {axis} is outside of a tensor of {rank} axes", allowed=(f"[{-rank}, {rank})",))
+        raise ScriptValueError(
+            f"axis {axis} is out of range for a tensor with {rank} axes", allowed=(f"[{-rank}, {rank})",)
+        )
     return axis % max(rank, 1)
 
 
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Axes `start_dim` to `end_dim` joined; all but the first by the operator Flatten. [observed 2.10]
+    """Join the axes `start_dim` to `end_dim`; the operator Flatten joins all but the first. [observed 2.10]
 
     Examples
     --------
@@ -139,22 +141,22 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 
 def squeeze(input: Tensor, axis: Any = None) -> Tensor:
-    """Axes of extent 1 removed."""
+    """Remove axes of extent 1."""
     return inner_single("Squeeze", [input, () if axis is None else _ints(axis)])
 
 
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
-    """A new axis of extent 1."""
+    """Insert an axis of extent 1."""
     return single("ExpandDims", [input_x, axis])
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """As `expand_dims`."""
+    """Like `expand_dims`."""
     return single("ExpandDims", [input, dim])
 
 
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors joined along an axis.
+    """Join tensors along an axis.
 
     Examples
     --------
@@ -170,17 +172,17 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """As `concat`."""
+    """Alias of `concat`."""
     return concat(tensors, axis)
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Join tensors of the same shape along a new axis."""
     return single("Stack", [tuple(tensors)], {"axis": axis})
 
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, without it."""
+    """Split into the slices along an axis, which is removed."""
     pieces: tuple[Tensor, ...] = call(
         "Unstack", [input_x], {"axis": axis, "num": input_x.shape[_axis(axis, input_x.ndim)]}
     )
@@ -191,7 +193,7 @@ unbind = unstack
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of a size, or of given sizes.
+    """Split into pieces of one size, or of given sizes.
 
     Examples
     --------
@@ -226,13 +228,13 @@ def _cut(tensor: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 
 def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """A number of pieces of equal size, the last one smaller if it must be."""
+    """Split into pieces of equal size; the last one may be smaller."""
     extent = input.shape[_axis(axis, input.ndim)]
     return split(input, -(-extent // chunks), axis)
 
 
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """A range of one axis."""
+    """Select a range of one axis."""
     place = _axis(axis, input.ndim)
     begin = tuple(start if n == place else 0 for n in range(input.ndim))
     sizes = tuple(length if n == place else extent for n, extent in enumerate(input.shape))
@@ -240,7 +242,7 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 
 def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
-    """A block of given place and extents."""
+    """Select a block with the given start and extents."""
     extents = tuple(n if n != -1 else input_x.shape[k] - _ints(begin)[k] for k, n in enumerate(_ints(size)))
     return single("Slice", [input_x, _ints(begin), extents])
 
@@ -256,45 +258,45 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Tensor:
-    """A block with steps; the masks are those of the operator StridedSlice."""
+    """Select a block with steps; the masks are those of the operator StridedSlice."""
     masks = [begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask]
     return single("StridedSlice", [input_x, _ints(begin), _ints(end), _ints(strides), *masks])
 
 
 def tile(input: Tensor, dims: Any) -> Tensor:
-    """The whole tensor repeated along its axes."""
+    """Repeat the whole tensor along its axes."""
     return single("Tile", [input, _ints(dims)])
 
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
-    """Every element repeated along an axis."""
+    """Repeat every element along an axis."""
     place = _axis(axis, x.ndim)
     wide = tile(expand_dims(x, place + 1), (*[1] * (place + 1), rep, *[1] * (x.ndim - place - 1)))
     return reshape(wide, (*x.shape[:place], x.shape[place] * rep, *x.shape[place + 1 :]))
 
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
-    """Axes of extent 1 repeated to a shape."""
+    """Broadcast to a shape."""
     return inner_single("BroadcastTo", [input, _ints(shape)])
 
 
 def flip(input: Tensor, dims: Any) -> Tensor:
-    """Axes in reverse."""
+    """Reverse axes."""
     return inner_single("ReverseV2", [input, _ints(dims)])
 
 
 def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor:
-    """Slices of an axis at given places."""
+    """Slices of an axis at the given indices."""
     return single("Gather", [input_params, input_indices, axis, batch_dims])
 
 
 def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
-    """As `gather` with a vector of places."""
+    """Like `gather`, with a vector of indices."""
     return gather(input, index, axis)
 
 
 def gather_d(x: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Elements of an axis at places given for every element."""
+    """Elements of an axis, with one index for every element of the result."""
     return single("GatherD", [x, dim, index])
 
 
@@ -302,17 +304,17 @@ gather_elements = gather_d
 
 
 def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
-    """Slices at places given by vectors."""
+    """Slices at the positions given by index vectors."""
     return single("GatherNd", [input_x, indices])
 
 
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Any) -> Tensor:
-    """Zeros of a shape with slices added at given places."""
+    """Zeros of a shape, with slices added at the given positions."""
     return single("ScatterNd", [indices, updates, _ints(shape)])
 
 
 def tensor_scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """A copy with slices replaced at given places."""
+    """A copy with slices replaced at the given positions."""
     return single("TensorScatterUpdate", [input_x, indices, updates])
 
 
@@ -331,7 +333,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Places of the elements that are not 0, one row each; as a tuple, one vector for each axis.
+    """Indices of the nonzero elements, one row each; with `as_tuple`, one vector per axis.
 
     Examples
     --------
@@ -354,7 +356,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis of the result.
+    """Diagonal of two axes, as the last axis of the result.
 
     Examples
     --------
@@ -371,7 +373,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """As `select`; with a condition alone, the places where it holds."""
+    """Like `select`; for a condition alone, the indices where it holds."""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
@@ -402,7 +404,7 @@ def diag(input: Tensor) -> Tensor:
 
 
 def shape(input_x: Tensor) -> tuple[int, ...]:
-    """Extents, as Python ints: they are constants of a graph."""
+    """Extents as Python ints, which are constants of a graph."""
     return input_x.shape
 
 

@@ -1,4 +1,4 @@
-"""Functions that steer a graph rather than compute: order, gradients, printing, writing parameters."""
+"""Functions that control a graph instead of computing: order, gradients, writing parameters."""
 
 from functools import partial as _partial
 from typing import Any
@@ -38,12 +38,12 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 
 
 def identity(input_x: Tensor) -> Tensor:
-    """The operand."""
+    """Return the operand."""
     return input_x
 
 
 def partial(func: Any, *args: Any) -> Any:
-    """The function with its first arguments given.
+    """Bind the first arguments of a function.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def partial(func: Any, *args: Any) -> Any:
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
-    """A number as a tensor, of Float32 by default.
+    """Convert a number to a tensor, of Float32 by default.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """`value`, once `expr` is done: an edge of the graph; nothing to do op by op.
+    """Return `value` after `expr` is computed: an edge of the graph, without effect outside graphs.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def depend(value: Any, expr: Any) -> Any:
 
 
 def stop_gradient(value: Any) -> Any:
-    """`value`, through which no gradient passes."""
+    """Return `value`, and block its gradient."""
     if not isinstance(value, Tensor):
         return value
     return single("StopGradient", [value])

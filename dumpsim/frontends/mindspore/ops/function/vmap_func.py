@@ -1,7 +1,7 @@
 """``mindspore.ops.vmap``: a function of one item, applied to each item of an axis.
 
-The vendor gives every operator one more axis. Here the function runs once for each item and the results are stacked:
-the values are the same, but a dump holds the operators of every item, with the shapes of one.
+The vendor adds an axis to every operator. Here the function runs once per item and the results are stacked: the values
+are the same, but a dump has the operators of every item, with the shapes of one item.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,16 +22,16 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     Parameters
     ----------
     fn : callable
-        What is applied: a function, a primitive or a cell.
+        The function, primitive or cell to apply.
     in_axes : int, None or nested sequence
-        The axis of each argument that goes over the items; None gives every call the whole argument.
+        For each argument, the axis of the items; None passes the whole argument to every call.
     out_axes : int, None or nested sequence
-        The axis of the items in each result; None returns the result of the first item alone.
+        For each result, the axis of the items; None returns only the result of the first item.
 
     Raises
     ------
     ScriptRuntimeError
-        For axes that MindSpore refuses, with its text.
+        For axes that MindSpore refuses, with its message.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def _per_argument(in_axes: Axes, count: int) -> list[Any]:
 
 
 def _sizes(argument: Any, axis: Any) -> list[int]:
-    """Return the number of items in each tensor of an argument that goes over them."""
+    """Return the number of items in each mapped tensor of an argument."""
     if axis is None:
         return []
     if isinstance(argument, (tuple, list)):

@@ -1,4 +1,4 @@
-"""``mindspore.ops.operations``: the primitives, made from the table of operators."""
+"""``mindspore.ops.operations``: the primitives, created from the table of operators."""
 
 from importlib import import_module
 from typing import Any
@@ -12,12 +12,12 @@ __all__ = ["Primitive", "primitive"]
 
 
 def primitive(name: str) -> type[Primitive]:
-    """The class of a primitive.
+    """Return the class of a primitive.
 
     Raises
     ------
     UnsupportedError
-        For an operator that the emulation does not have.
+        For an operator that is not emulated.
 
     Examples
     --------

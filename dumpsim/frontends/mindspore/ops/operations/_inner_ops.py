@@ -1,4 +1,4 @@
-"""``mindspore.ops.operations._inner_ops``: primitives, all of them as `mindspore.ops.operations` has them."""
+"""``mindspore.ops.operations._inner_ops``: the primitives of `mindspore.ops.operations`."""
 
 from typing import Any
 

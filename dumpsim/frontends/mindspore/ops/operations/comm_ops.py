@@ -1,4 +1,4 @@
-"""Collective primitives; their groups are those of `mindspore.communication`."""
+"""Collective primitives; `mindspore.communication` defines their groups."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class ReduceOp:
-    """How ranks are reduced."""
+    """Reductions over ranks."""
 
     SUM = "sum"
     MAX = "max"
@@ -59,7 +59,7 @@ _RECEIVED = (
 
 
 class _Collective(Primitive):
-    """A collective over a group, whose settings are attributes of its operator."""
+    """A collective over a group; its settings are attributes of its operator."""
 
     def __init__(self, group: Any, **settings: Any) -> None:
         super().__init__(type(self).__name__)
@@ -74,7 +74,7 @@ class _Collective(Primitive):
         return _get_group(group)
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Add an attribute; those of the constructor change what the operator does."""
+        """Add an attribute; one of the constructor's settings changes the behaviour of the operator."""
         if name in self._settings:
             self._settings[name] = value
         return super().add_prim_attr(name, value)
@@ -84,7 +84,7 @@ class _Collective(Primitive):
         return self._run(list(operands), self._settings)
 
     def _start(self, *operands: Any) -> tuple[Any, Callable[[], None]]:
-        """Launch the operator and return its results, and what waits for them."""
+        """Launch the operator; return its results and a function that waits for them."""
         find_group(self.group)
         return start(self.name, operands, self._settings)
 
@@ -102,7 +102,7 @@ class _Unary(_Collective):
 
 
 class AllReduce(_Unary):
-    """The ranks' tensors reduced to one, for every rank.
+    """Reduce the ranks' tensors; every rank receives the result.
 
     Parameters
     ----------
@@ -123,12 +123,12 @@ class AllReduce(_Unary):
 
 
 class Reduce(_Unary):
-    """The ranks' tensors reduced to one, for one rank; the others get nothing of use.
+    """Reduce the ranks' tensors; one rank receives the result, the others an undefined tensor.
 
     Parameters
     ----------
     dest_rank : int
-        The rank in the group that gets it.
+        The rank in the group that receives it.
     op : str
     group : str
     """
@@ -136,7 +136,7 @@ class Reduce(_Unary):
     def __init__(self, dest_rank: int, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         super().__init__(group, op=op, dest_rank=dest_rank)
         _reduction(self.name, op)
-        self._settings["_rank"] = get_rank(self.group)  # what the operator gives depends on it
+        self._settings["_rank"] = get_rank(self.group)  # the result depends on the rank
 
 
 class _Sized(_Collective):
@@ -149,7 +149,7 @@ class _Sized(_Collective):
 
 
 class _Ranked(_Sized):
-    """A collective that knows its rank in the group, too."""
+    """A collective that also knows its rank in the group."""
 
     def __init__(self, group: Any, **settings: Any) -> None:
         super().__init__(group, **settings)
@@ -158,15 +158,15 @@ class _Ranked(_Sized):
 
 
 class AllGather(_Unary, _Ranked):
-    """The ranks' tensors joined along the first axis."""
+    """Join the ranks' tensors along the first axis."""
 
     def __init__(self, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         super().__init__(group)
-        del self._settings["rank_id"]  # not an attribute of this one
+        del self._settings["rank_id"]  # not an attribute of this operator
 
 
 class AllGatherV(_Ranked):
-    """The ranks' tensors of different lengths joined along the first axis."""
+    """Join the ranks' tensors, which may differ in length, along the first axis."""
 
     def __init__(self, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         super().__init__(group)
@@ -176,7 +176,7 @@ class AllGatherV(_Ranked):
 
 
 class ReduceScatter(_Unary, _Sized):
-    """The ranks' tensors reduced, and an equal part of the first axis for every rank."""
+    """Reduce the ranks' tensors; every rank receives an equal part of the first axis."""
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         _reduction("ReduceScatter", op)
@@ -184,7 +184,7 @@ class ReduceScatter(_Unary, _Sized):
 
 
 class ReduceScatterV(_Ranked):
-    """The ranks' tensors reduced, and a part of the first axis for every rank."""
+    """Reduce the ranks' tensors; every rank receives a part of the first axis, whose size may differ."""
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         _reduction("ReduceScatterV", op)
@@ -195,12 +195,12 @@ class ReduceScatterV(_Ranked):
 
 
 class Broadcast(_Unary):
-    """The tensors of one rank, for every rank.
+    """Copy the tensors of one rank to every rank.
 
     Parameters
     ----------
     root_rank : int
-        The rank in the group that has them.
+        The rank in the group that sends them.
     group : str
     """
 
@@ -210,7 +210,7 @@ class Broadcast(_Unary):
 
 
 class AlltoAll(_Unary, _Sized):
-    """Pieces of an axis exchanged between all ranks, and joined along another axis.
+    """Exchange pieces of an axis between all ranks, and join them along another axis.
 
     Parameters
     ----------
@@ -223,19 +223,19 @@ class AlltoAll(_Unary, _Sized):
     def __init__(self, split_count: int, split_dim: int, concat_dim: int, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         validator.check_value_type("group", group, (str,), "AlltoAll")
         for value in (split_count, split_dim, concat_dim):
-            # the vendor hands the type over in place of the name [observed 2.10]
+            # the vendor passes the type in place of the name [observed 2.10]
             validator.check_is_int(value, "<class 'int'>")
         super().__init__(group, split_count=split_count, split_dim=split_dim, concat_dim=concat_dim)
 
 
 class AlltoAllV(_Sized):
-    """Blocks of different sizes exchanged between all ranks.
+    """Exchange blocks of different sizes between all ranks.
 
     Parameters
     ----------
     group : str
     block_size : int
-        The numbers of elements are given in blocks of this size.
+        The unit of the given numbers of elements.
     """
 
     def __init__(self, group: str | None = HCCL_WORLD_COMM_GROUP, block_size: int = 1) -> None:
@@ -247,7 +247,7 @@ class AlltoAllV(_Sized):
 
 
 class AlltoAllVC(_Ranked):
-    """Blocks exchanged between all ranks as a matrix says, which all ranks know.
+    """Exchange blocks between all ranks, with sizes from a matrix that is the same on all ranks.
 
     Parameters
     ----------
@@ -267,12 +267,12 @@ class AlltoAllVC(_Ranked):
 
 
 class CollectiveScatter(_Unary, _Ranked):
-    """Equal parts of one rank's tensor, one for each rank.
+    """Distribute equal parts of one rank's tensor, one to each rank.
 
     Parameters
     ----------
     src_rank : int
-        The rank in the group whose tensor it is.
+        The rank in the group that sends them.
     group : str
     """
 
@@ -281,12 +281,12 @@ class CollectiveScatter(_Unary, _Ranked):
 
 
 class CollectiveGather(_Unary, _Ranked):
-    """The ranks' tensors joined along the first axis, for one rank.
+    """Join the ranks' tensors along the first axis; one rank receives the result.
 
     Parameters
     ----------
     dest_rank : int
-        The rank in the group that gets it.
+        The rank in the group that receives it.
     group : str
     """
 
@@ -295,7 +295,7 @@ class CollectiveGather(_Unary, _Ranked):
 
 
 class Barrier(_Collective):
-    """Waits for all ranks of the group."""
+    """Wait for all ranks of the group."""
 
     def __init__(self, group: str = HCCL_WORLD_COMM_GROUP) -> None:
         super().__init__(group)
@@ -305,16 +305,16 @@ class Barrier(_Collective):
 
 
 class Send(_Unary):
-    """A tensor for another rank.
+    """Send a tensor to another rank.
 
     Parameters
     ----------
     sr_tag : int
-        Number that `Receive` names, too.
+        A number that must equal the one of `Receive`.
     dest_rank : int
         The rank in the group that receives it.
     group, group_back : str
-        `group_back` is the group of the gradient.
+        The groups of the operator and of its gradient.
     """
 
     def __init__(
@@ -329,7 +329,7 @@ class Send(_Unary):
 
 
 class Receive(_Collective):
-    """A tensor from another rank.
+    """Receive a tensor from another rank.
 
     Parameters
     ----------
@@ -365,15 +365,15 @@ class Receive(_Collective):
 
 
 class BatchISendIRecv(_Collective):
-    """Sends and receives between pairs of ranks, all at once.
+    """Send and receive between pairs of ranks, all at the same time.
 
     Parameters
     ----------
     op_types : list of {"isend", "irecv"}
     remote_ranks : list of int
-        The other rank in the group of each.
+        For each operation, the other rank in the group.
     receive_shapes, receive_dtypes : list, optional
-        Of each ``irecv``.
+        For each ``irecv``.
     group : str, optional
     """
 
@@ -405,7 +405,7 @@ class BatchISendIRecv(_Collective):
             raise ScriptValueError(f"unknown op_types {strange}", where=owner, allowed=("isend", "irecv"))
         if list(op_types).count("irecv") != len(shapes):
             raise ScriptValueError(
-                f"{len(shapes)} receive_shapes for {list(op_types).count('irecv')} irecv", where=owner
+                f"{len(shapes)} receive_shapes for {list(op_types).count('irecv')} irecv operations", where=owner
             )
         super().__init__(
             HCCL_WORLD_COMM_GROUP if group is None else group,
@@ -420,7 +420,7 @@ class BatchISendIRecv(_Collective):
 
 
 class NeighborExchange(_Collective):
-    """Tensors exchanged with some ranks.
+    """Exchange tensors with some of the ranks.
 
     Parameters
     ----------
@@ -454,12 +454,12 @@ class NeighborExchange(_Collective):
 
 
 class NeighborExchangeV2(_Unary, _Sized):
-    """The borders of an image exchanged with the ranks around it.
+    """Exchange the borders of an image with the ranks of the neighbouring tiles.
 
     Parameters
     ----------
     send_rank_ids, recv_rank_ids : list of int
-        The ranks in the eight directions, -1 for none.
+        The ranks in the eight directions, -1 for no rank.
     send_lens, recv_lens : list of int
         Top, bottom, left, right.
     data_format : str
@@ -491,7 +491,7 @@ class NeighborExchangeV2(_Unary, _Sized):
 
 
 def _counts(sizes: Any) -> tuple[int, ...]:
-    """Numbers of elements as the operators take them."""
+    """Return numbers of elements as a tuple of ints."""
     listed = sizes.asnumpy().reshape(-1).tolist() if isinstance(sizes, Tensor) else sizes
     return tuple(int(size) for size in listed)
 

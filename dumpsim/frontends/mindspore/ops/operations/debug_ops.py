@@ -1,4 +1,4 @@
-"""Primitives that show tensors: TensorDump, DumpGradient, Print; `mindspore.ops.operations` answers for the others."""
+"""Primitives that save or print tensors: TensorDump, DumpGradient, Print."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class TensorDump(Primitive):
     Raises
     ------
     ValueError
-        For another word.
+        For an unknown mode.
 
     Examples
     --------
@@ -58,7 +58,7 @@ but got: both
 
 
 class DumpGradient(Primitive):
-    """Save the gradient that flows back to a tensor, as `TensorDump` does.
+    """Save the gradient of a tensor in the files of `TensorDump`.
 
     Examples
     --------
@@ -70,15 +70,15 @@ class DumpGradient(Primitive):
         super().__init__("DumpGradient")
 
     def __call__(self, path: str, x: Tensor, input_output: str) -> Any:
-        """Return `x`, whose gradient is saved; nothing is saved where no gradient is taken.
+        """Return `x`, and save its gradient if one is computed.
 
         Parameters
         ----------
         path : str
-            As `file` of `TensorDump`; checked when a gradient arrives.
+            Like `file` of `TensorDump`; checked when a gradient is computed.
         x : Tensor
         input_output : str
-            Which side of a redistribution of the gradient is saved; one device has no such sides, and any word passes.
+            The side of a redistribution of the gradient that is saved; on one device, any value is accepted.
         """
         from dumpsim.frontends.mindspore.ops._channels import dump_gradient
 

@@ -1,4 +1,4 @@
-"""Primitives that answer from the types alone, or that steer the graph."""
+"""Primitives that are computed from types alone, or that control the graph."""
 
 from typing import Any
 
@@ -72,9 +72,9 @@ class DType(_Host):
 
 
 class Cast(_Host):
-    """Another number type; nothing runs where it is the same.
+    """Convert to another number type; for the same type, no operator runs.
 
-    It is no function of the library, so that its operator has the scope of the call. [source learning_rate_schedule]
+    It is not a function of the library, so its operator has the scope of the call. [source learning_rate_schedule]
     """
 
     def __call__(self, input_x: Any, dtype: Any) -> Tensor:
@@ -86,14 +86,14 @@ class Cast(_Host):
 
 
 class Identity(_Host):
-    """The operand."""
+    """Return the operand."""
 
     def __call__(self, x: Tensor) -> Tensor:
         return x
 
 
 class Fill(_Host):
-    """One value everywhere."""
+    """Fill a shape with one value."""
 
     def __call__(self, type: Any, shape: Any, value: Any) -> Tensor:
         return create.fill(type, shape, value)
@@ -128,14 +128,14 @@ class ZerosLike(_Host):
 
 
 class ScalarToTensor(_Host):
-    """A number as a 0-d Tensor."""
+    """Convert a number to a 0-d Tensor."""
 
     def __call__(self, input_x: Any, dtype: Any = mstype.float32) -> Tensor:
         return Tensor(input_x, dtype)
 
 
 class Unstack(Primitive):
-    """The slices along an axis; their number is that of the axis."""
+    """Split into the slices along an axis; `num` defaults to the extent of the axis."""
 
     def __init__(self, axis: int = 0, num: int | None = None) -> None:
         super().__init__("Unstack")
@@ -149,14 +149,14 @@ class Unstack(Primitive):
 
 
 class Depend(_Host):
-    """The first operand, once the second is done."""
+    """Return the first operand after the second is computed."""
 
     def __call__(self, value: Any, expr: Any) -> Any:
         return depend(value, expr)
 
 
 class StopGradient(_Host):
-    """The operand, through which no gradient passes."""
+    """Return the operand, and block its gradient."""
 
     def __call__(self, value: Any) -> Any:
         return stop_gradient(value)

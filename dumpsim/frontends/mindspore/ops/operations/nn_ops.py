@@ -1,4 +1,4 @@
-"""Primitives whose constructors work on their settings: windows, padding, normalisation."""
+"""Primitives whose constructors convert their settings: windows, padding, normalisation."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool", "MirrorPad", "
 
 
 def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
-    """One number or two (or four, of which the last two count)."""
+    """Return a pair from one number, two numbers, or the last two of four."""
     if isinstance(value, int) and not isinstance(value, bool):
         pair = (value, value)
     elif isinstance(value, (tuple, list)) and len(value) in (2, 4):
@@ -49,7 +49,7 @@ class Conv2D(Primitive):
     Parameters
     ----------
     out_channel, kernel_size, mode, pad_mode, pad, stride, dilation, group, data_format
-        As MindSpore's; `pad_mode` is "valid", "same" or "pad".
+        As in MindSpore; `pad_mode` is "valid", "same" or "pad".
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Conv2D(Primitive):
 
 
 def _triple(what: str, value: Any, owner: str) -> tuple[int, int, int]:
-    """One number or three."""
+    """Return three numbers from one or three."""
     three = (value,) * 3 if isinstance(value, int) else tuple(value)
     if len(three) != 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in three):
         raise ScriptValueError(
@@ -117,7 +117,7 @@ class Conv3D(Primitive):
     Parameters
     ----------
     out_channel, kernel_size, mode, pad_mode, pad, stride, dilation, group, data_format
-        As MindSpore's; `pad_mode` is "valid", "same" or "pad".
+        As in MindSpore; `pad_mode` is "valid", "same" or "pad".
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Conv3D(Primitive):
 
 
 class _Pool(Primitive):
-    """What the pooling primitives share."""
+    """Base of the pooling primitives."""
 
     def __init__(self, name: str, kernel_size: Any, strides: Any, pad_mode: str, data_format: str) -> None:
         super().__init__(name)
@@ -222,12 +222,12 @@ class AvgPool(_Pool):
 
 
 class Pad(Primitive):
-    """Zeros around a tensor.
+    """Pad a tensor with zeros.
 
     Parameters
     ----------
     paddings : tuple
-        How many before and after each axis.
+        Number of zeros before and after each axis.
     """
 
     def __init__(self, paddings: tuple[tuple[int, int], ...]) -> None:
@@ -244,12 +244,12 @@ class Pad(Primitive):
 
 
 class MirrorPad(Primitive):
-    """Mirror images of a tensor around it.
+    """Pad a tensor with mirror images of itself.
 
     Parameters
     ----------
     mode : str
-        ``REFLECT``, in which the outermost element is not repeated, or ``SYMMETRIC``.
+        ``REFLECT``, which does not repeat the outermost element, or ``SYMMETRIC``.
     """
 
     def __init__(self, mode: str = "REFLECT") -> None:
@@ -265,7 +265,7 @@ class MirrorPad(Primitive):
                     f"{type(value).__name__}."
                 )
         if paddings._array is not None and paddings.dtype in (mstype.int32, mstype.int64) and capturing() is None:
-            paddings = numbers_of(paddings._array)  # what decides the shape of a result
+            paddings = numbers_of(paddings._array)  # they determine the shape of the result
         return self._run([input_x, paddings], self._given)
 
 

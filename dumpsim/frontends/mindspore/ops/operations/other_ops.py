@@ -1,4 +1,4 @@
-"""``mindspore.ops.operations.other_ops``: primitives, all of them as `mindspore.ops.operations` has them."""
+"""``mindspore.ops.operations.other_ops``: the primitives of `mindspore.ops.operations`."""
 
 from typing import Any
 
