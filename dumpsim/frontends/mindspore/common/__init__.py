@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.frontends.mindspore._standin import vendored
-from dumpsim.frontends.mindspore.common.mutable import mutable  # at once: its module has the same name
+from dumpsim.frontends.mindspore.common.mutable import mutable  # imported here because its module has the same name
 
-# name -> module that holds it; loaded when it is asked for, since most modules below are of lower layers than `api`
-_PLACES = MappingProxyType(
+# module -> its public names; loaded on first use, since most of these modules are in lower layers than `api`
+_MODULES = MappingProxyType(
     {
         "api": "jit jit_class ms_function",
         "dtype": (
@@ -23,13 +23,13 @@ _PLACES = MappingProxyType(
     }
 )
 
-__all__ = ["dtype", "mutable", *(name for listed in _PLACES.values() for name in listed.split())]
+__all__ = ["dtype", "mutable", *(name for listed in _MODULES.values() for name in listed.split())]
 
 
 def _own(name: str) -> Any:
-    for place, listed in _PLACES.items():
+    for module, listed in _MODULES.items():
         if name in listed.split():
-            return getattr(import_module(f"{__name__}.{place}"), name)
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(name)
 
 

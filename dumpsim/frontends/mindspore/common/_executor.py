@@ -1,7 +1,4 @@
-"""The executor of graphs that scripts reach through ``mindspore.common.api``: phases, and what is known of them.
-
-[observed 2.10]
-"""
+"""The executor of graphs in ``mindspore.common.api``: phases and information about them. [observed 2.10]"""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +16,7 @@ __all__ = ["CellGraphExecutor", "GraphExecutor"]
 
 
 class _UnknownPhaseError(DumpsimError, KeyError):
-    """The KeyError of a graph that was not compiled."""
+    """The KeyError for a graph that was not compiled."""
 
 
 @dataclass(slots=True)
@@ -35,7 +32,7 @@ def _phases() -> _Phases:
 
 
 class GraphExecutor:
-    """What the C++ side knows of a phase."""
+    """The C++ side's information about phases."""
 
     __slots__ = ()
 
@@ -45,18 +42,18 @@ class GraphExecutor:
         return GraphExecutor()
 
     def has_compiled(self, phase: str) -> bool:
-        """Whether a graph was compiled for a phase."""
+        """Return whether a graph was compiled for a phase."""
         return phase in _phases().compiled
 
     def get_strategy(self, phase: str) -> dict[str, list[list[int]]]:
-        """The strategies of a phase by operator; empty where nothing is split."""
+        """Return the strategies of a phase by operator, empty for a network that is not split."""
         sharding = _sharding(phase)
         if sharding is None:
             return {}
         return {name: [list(row) for row in rows] for name, rows in sharding.strategies_by_name.items()}
 
     def get_parameter_layout(self, phase: str) -> dict[str, tuple[Any, ...]]:
-        """How the arguments and weights of a phase lie on the ranks; empty where nothing is split."""
+        """Return the layouts of a phase's arguments and weights, empty for a network that is not split."""
         sharding = _sharding(phase)
         if sharding is None:
             return {}
@@ -64,16 +61,16 @@ class GraphExecutor:
         return {name: _layout(layout) for name, layout in layouts.items()}
 
     def get_parallel_parameter_name_list(self, phase: str) -> list[str]:
-        """The arguments and weights of a phase that is split."""
+        """Return the names of the arguments and weights of a split network's phase."""
         return list(self.get_parameter_layout(phase))
 
     def get_parallel_graph_info(self, phase: str) -> dict[str, dict[str, dict[str, Any]]]:
-        """The nodes of a phase that is split, by graph.
+        """Return the nodes of a split network's phase, by graph.
 
         Raises
         ------
         RuntimeError
-            For another phase.
+            For a phase without a split network.
         """
         from dumpsim.graph.parallel.nodeinfo import node_dictionary
         from dumpsim.graph.parallel.virtual import with_virtual
@@ -85,7 +82,7 @@ class GraphExecutor:
         return node_dictionary(sharding.end, with_virtual(Session.current().find))
 
     def get_num_parallel_ops(self, phase: str) -> int:
-        """0, as MindSpore 2.10 says of every phase. [observed 2.10]"""
+        """Return 0, like MindSpore 2.10 for every phase. [observed 2.10]"""
         return 0
 
     def del_net_res(self, obj: Any, net_id: Any) -> None:
@@ -98,19 +95,19 @@ class GraphExecutor:
 
 
 class CellGraphExecutor:
-    """What scripts ask of the executor of graphs: to compile a cell, and to run it."""
+    """The executor of graphs, which compiles and runs cells."""
 
     __slots__ = ()
     _graph_executor = GraphExecutor()
 
     def compile(self, obj: Any, *args: Any, phase: str = "predict", **kwargs: Any) -> tuple[str, bool]:
-        """Compile a cell for these arguments; return its full phase and whether there was anything to do.
+        """Compile a cell for these arguments; return its full phase and whether it was not compiled before.
 
         Parameters
         ----------
         obj : Cell
         phase : str
-            First part of the full phase.
+            First part of the full name of the phase.
         """
         from dumpsim.frontends.mindspore._capture.compile import compile_cell, signature
 
@@ -131,18 +128,18 @@ class CellGraphExecutor:
         return full, True
 
     def has_compiled(self, phase: str = "predict") -> bool:
-        """Whether a graph was compiled for a full phase."""
+        """Return whether a graph was compiled for a full name of a phase."""
         return self._graph_executor.has_compiled(phase)
 
     def _get_shard_strategy(self, obj: Any) -> dict[str, list[list[int]]]:
-        """The strategies of a cell's phase."""
+        """Return the strategies of a cell's phase."""
         return self._graph_executor.get_strategy(_real_phase(obj.phase, obj))
 
     def _get_num_parallel_ops(self, obj: Any) -> int:
         return self._graph_executor.get_num_parallel_ops(_real_phase(obj.phase, obj))
 
     def run(self, obj: Any, *args: Any, phase: str = "predict") -> Any:
-        """Run a cell as a graph that was compiled for a phase.
+        """Run a cell as the graph that was compiled for a phase.
 
         Raises
         ------
@@ -167,16 +164,16 @@ class CellGraphExecutor:
 
 
 def _sharding(phase: str) -> "Sharding | None":
-    """What sharding found out about the network of a phase; None where it is not split."""
+    """Return the sharding of the network of a phase, or None if it is not split."""
     compiled = _phases().compiled.get(phase)
     return None if compiled is None or compiled.program is None else compiled.program.sharding
 
 
 def _layout(layout: "TensorLayout") -> tuple[Any, ...]:
-    """A layout as MindSpore gives it: device matrix, tensor map, shapes of a slice and the whole, flags."""
+    """Return a layout in MindSpore's form: device matrix, tensor map, shapes of slice and whole, flags."""
     part, whole = list(layout.slice_shape), list(layout.shape)
-    lying = list(layout.device_matrix), list(layout.tensor_map), part
-    return (*lying, 0, True, "", whole, part, False, False, 0, 0)
+    arrangement = list(layout.device_matrix), list(layout.tensor_map), part
+    return (*arrangement, 0, True, "", whole, part, False, False, 0, 0)
 
 
 def _real_phase(phase: str, obj: Any) -> str:

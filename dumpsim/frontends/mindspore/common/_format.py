@@ -1,4 +1,4 @@
-"""How a Tensor prints: the text that MindSpore's C++ side makes of an array. [observed 2.10]"""
+"""The text of a Tensor, as formatted by MindSpore's C++ side. [observed 2.10]"""
 
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
@@ -9,14 +9,14 @@ import numpy as np
 __all__ = ["graph_text", "tensor_text"]
 
 _EDGE = 3  # items on each side of an ellipsis
-_LONGEST_ROW = 6  # longer rows of an array with several axes are cut
-_LONGEST_VECTOR = 1000  # longer vectors are cut
-_PER_LINE = MappingProxyType({"f": 12, "b": 12})  # vectors break after so many items
+_LONGEST_ROW = 6  # longer rows of an array with several axes are abbreviated
+_LONGEST_VECTOR = 1000  # longer vectors are abbreviated
+_PER_LINE = MappingProxyType({"f": 12, "b": 12})  # items per line of a vector
 _PER_LINE_OTHER = 24
 
 
 def tensor_text(array: "np.ndarray[Any, Any]", title: str) -> str:
-    """``Tensor(shape=[2], dtype=Int32, value= [1, 2])``.
+    """Format a tensor: ``Tensor(shape=[2], dtype=Int32, value= [1, 2])``.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def tensor_text(array: "np.ndarray[Any, Any]", title: str) -> str:
 
 
 def graph_text(array: "np.ndarray[Any, Any]", title: str) -> str:
-    """How the operator Print shows a tensor: no commas; the number alone for shape (). [observed 2.10]
+    """Format a tensor for the operator Print: without commas, only the number for shape (). [observed 2.10]
 
     Examples
     --------
@@ -47,7 +47,7 @@ def graph_text(array: "np.ndarray[Any, Any]", title: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A 0-d tensor: six significant digits, as a C++ stream prints."""
+    """Format a 0-d tensor: six significant digits, like a C++ stream."""
     if isinstance(value, np.bool_):
         return str(bool(value))
     if np.iscomplexobj(value):
@@ -58,7 +58,7 @@ def _scalar(value: Any) -> str:
 
 
 def _item(kind: str, itemsize: int) -> tuple[Callable[[Any], str], int]:
-    """How an item of an array prints, and its width (0: that of the widest shown)."""
+    """Return the formatter of an array's items, and their width (0: that of the widest item)."""
     if kind == "f":
         digits, width = (4, 11) if itemsize == 2 else (8, 15)
         return (lambda v: f"{float(v):.{digits}e}" if np.isfinite(v) else f"{float(v)}"), width
@@ -70,7 +70,7 @@ def _item(kind: str, itemsize: int) -> tuple[Callable[[Any], str], int]:
 
 
 class _Printer:
-    """One array on its way to text."""
+    """The formatting of one array."""
 
     def __init__(self, array: "np.ndarray[Any, Any]") -> None:
         self.array = array
@@ -81,7 +81,7 @@ class _Printer:
             self.width = max(len(self.item(v)) for v in self._shown(array))
 
     def text(self) -> str:
-        """The brackets and all that is in them."""
+        """Return the brackets and their contents."""
         return self._block(self.array, 0)
 
     def _cut(self, length: int) -> bool:

@@ -1,7 +1,7 @@
-"""How parameters are filled.
+"""The initializers of parameters.
 
 One number of numpy's global generator seeds the values of one tensor, so that ``np.random.seed`` and
-``mindspore.set_seed`` decide them; the values are those of MindSpore's own generator (`core.generator`).
+``mindspore.set_seed`` determine them; the values are those of MindSpore's generator (`core.generator`).
 """
 
 import math
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Initializer:
-    """Base of the initializers: fills an array of a shape.
+    """Base of the initializers, which fill an array.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Initializer:
         self._initialize(arr)
 
     def array(self, shape: Sequence[int], dtype: DType) -> Any:
-        """A filled array; on an engine without values only its type and shape.
+        """Return a filled array; on an engine without values, only its type and shape.
 
         Examples
         --------
@@ -76,7 +76,7 @@ class Initializer:
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Inputs and outputs of one element of the next layer."""
+    """Return the number of inputs and outputs of one element of the next layer."""
     if len(shape) < 2:
         raise ScriptValueError(
             f"'fan_in' and 'fan_out' can not be computed for tensor with fewer than 2 dimensions, "
@@ -109,7 +109,7 @@ def _gain(nonlinearity: str, slope: float | None) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if slope is None else slope) ** 2))
     raise ScriptValueError(
-        f"{nonlinearity!r} is not a nonlinearity",
+        f"unknown nonlinearity {nonlinearity!r}",
         where="nonlinearity",
         allowed=[*_FIXED_GAINS, "leaky_relu"],
         nearest=nearest(nonlinearity, [*_FIXED_GAINS, "leaky_relu"]),
@@ -122,7 +122,7 @@ def _seed() -> int:
 
 
 def _filled(arr: Array, values: Array) -> None:
-    """Fill with numbers that were drawn, which are float32 for every number type."""
+    """Fill an array with random numbers, which are float32 for every number type."""
     arr[...] = values.astype(np.float32).reshape(arr.shape)
 
 
@@ -162,7 +162,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform in [-scale, scale)."""
+    """Uniform distribution in [-scale, scale)."""
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -173,7 +173,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal with the given mean and standard deviation."""
+    """Normal distribution with the given mean and standard deviation."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
@@ -184,7 +184,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal between the bounds `a` and `b`, by the inverse of the distribution."""
+    """Normal distribution truncated to the bounds `a` and `b`, by the inverse of the distribution function."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
@@ -199,7 +199,7 @@ class TruncatedNormal(Initializer):
 
 
 class XavierUniform(Initializer):
-    """Uniform, bounded by ``gain * sqrt(6 / (fan_in + fan_out))``."""
+    """Uniform distribution bounded by ``gain * sqrt(6 / (fan_in + fan_out))``."""
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -210,7 +210,7 @@ class XavierUniform(Initializer):
 
 
 class XavierNormal(Initializer):
-    """Normal with deviation ``gain * sqrt(2 / (fan_in + fan_out))``."""
+    """Normal distribution with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``."""
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -221,7 +221,7 @@ class XavierNormal(Initializer):
 
 
 class _He(Initializer):
-    """What HeUniform and HeNormal share: the deviation."""
+    """Base of HeUniform and HeNormal: computes the standard deviation."""
 
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
@@ -232,14 +232,14 @@ class _He(Initializer):
 
 
 class HeUniform(_He):
-    """Uniform, bounded by ``sqrt(3) * gain / sqrt(fan)``."""
+    """Uniform distribution bounded by ``sqrt(3) * gain / sqrt(fan)``."""
 
     def _initialize(self, arr: Array) -> None:
         _uniform(arr, math.sqrt(3.0) * self._deviation(arr))
 
 
 class HeNormal(_He):
-    """Normal with deviation ``gain / sqrt(fan)``."""
+    """Normal distribution with standard deviation ``gain / sqrt(fan)``."""
 
     def _initialize(self, arr: Array) -> None:
         _normal(arr, 0.0, self._deviation(arr))
@@ -268,7 +268,7 @@ _ALIASES: Mapping[str, Callable[[], Initializer]] = MappingProxyType(
 
 
 def initializer_of(init: Any) -> Initializer:
-    """The initializer that a script names: an Initializer, a name or a number.
+    """Return the initializer for an Initializer, a name or a number.
 
     Raises
     ------

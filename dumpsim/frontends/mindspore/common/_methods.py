@@ -1,4 +1,4 @@
-"""The operators and methods of `Tensor`: each one calls the function of `ops` of its name."""
+"""The operators and methods of `Tensor`: each calls the function of `ops` with the same name."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -20,13 +20,13 @@ __all__ = ["TensorMethods"]
 
 
 def _op(name: str) -> "Callable[..., Tensor]":
-    """A function of ``ops``."""
+    """Return a function of ``ops``."""
     function: Callable[..., Tensor] = unobserved(getattr(import_module("dumpsim.frontends.mindspore.ops"), name))
     return function
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """A method that hands all its arguments to ``ops.<name>``."""
+    """Make a method that passes all its arguments to ``ops.<name>``."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return _op(name)(self, *args, **kwargs)
@@ -37,18 +37,18 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _late(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of ``ops``, which is loaded when it is first called: it needs the class that calls it."""
+    """Return a function of a module of ``ops``, which is imported on first use because it imports Tensor itself."""
     function: Callable[..., Any] = getattr(import_module(f"dumpsim.frontends.mindspore.ops.{module}"), name)
     return function
 
 
 def is_operand(value: Any) -> bool:
-    """Whether an operator of Tensor knows what to do with `value`."""
+    """Whether an operator of Tensor accepts `value`."""
     return isinstance(value, (TensorMethods, int, float, complex, np.ndarray, np.generic))
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """An operator; Python tries the other operand's side when this one does not know it."""
+    """Make an operator; for unknown operands it returns NotImplemented, so that Python tries the other operand."""
 
     def operator(self: Any, other: Any) -> Any:
         if not is_operand(other):
@@ -62,7 +62,7 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _inplace(name: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """``x += y``: in a graph the value is written into `x`, op by op a new tensor."""
+    """Make ``x += y``: a graph writes the value into `x`, PYNATIVE makes a new tensor."""
 
     def inplace(self: Any, other: Any) -> Any:
         is_value = self._symbol is not None or type(self).__name__ == "Parameter"
@@ -76,7 +76,7 @@ def _inplace(name: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, A
 
 
 def _divided(self: Any, other: Any) -> Any:
-    """``x /= y`` op by op, which an API dump does not list: the division that it makes is listed."""
+    """``x /= y`` in PYNATIVE: an API dump lists the division that it calls instead."""
     return self / other
 
 
@@ -84,14 +84,14 @@ _divided.__name__ = "__truediv__"
 
 
 def _extents(shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` mean the same."""
+    """Return the extents of ``f(2, 3)``, ``f((2, 3))`` or ``f([2, 3])``."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         return tuple(shape[0])
     return shape
 
 
 def _with_methods(cls: type) -> type:
-    """Decorator: the methods of the table of public names that the class does not define itself."""
+    """Decorate a class to add the methods of the table of public names that it does not define."""
     for name, function in methods().items():
         if name not in vars(cls):
             setattr(cls, name, _method(function))
@@ -101,7 +101,7 @@ def _with_methods(cls: type) -> type:
 @observed_methods()
 @_with_methods
 class TensorMethods:
-    """Mixed into Tensor."""
+    """Mixin of Tensor."""
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", swapped=True)
@@ -116,7 +116,7 @@ class TensorMethods:
     __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    # op by op x += y makes a new tensor [observed 2.10 on a CPU], but is a call of its own name for those who listen
+    # in PYNATIVE x += y makes a new tensor [observed 2.10 on a CPU], but listeners are notified of the in-place name
     __iadd__, __isub__ = _inplace("Add", __add__), _inplace("Sub", __sub__)
     __imul__, __itruediv__ = _inplace("Mul", __mul__), _inplace("Div", _divided)
     __ifloordiv__, __imod__ = _inplace("FloorDivide", __floordiv__), _inplace("Remainder", __mod__)
@@ -148,30 +148,30 @@ class TensorMethods:
         _late("_indexing", "set_item")(self, index, value)
 
     def _with_item(self, index: Any, value: Any) -> Any:
-        """The tensor with a part replaced: ``tensor[index] = value`` in a graph."""
+        """Return the tensor with a part replaced: ``tensor[index] = value`` in a graph."""
         return _late("_setitem", "with_item")(self, index, value)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse a method that the emulation does not have; the table of public names adds those that it has."""
+        """Raise for a method that is not emulated; the table of public names adds the others."""
         holder = "Parameter" if type(self).__name__ == "Parameter" else "Tensor"
         raise missing_member(self, holder, f"'{type(self).__name__}' object has no attribute '{name}'", name)
 
     def argmax(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
-        """Place of the largest element along `axis`, of all elements without one; `dim` is another overload."""
+        """Index of the largest element along `axis`, or of all elements; `dim` selects another overload."""
         if options:
             return _late("function.reduce", "argmax_of")(self, *_dim("argmax", options, axis, keepdims))
         return _op("argmax")(self, axis, keepdims)
 
     def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-        """Deviation along axes, with `ddof` taken from their number of elements."""
+        """Standard deviation along axes, with `ddof` subtracted from the count."""
         return _late("function.reduce", "std_by_sums")(self, axis, ddof, keepdims)
 
     def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-        """Variance along axes, with `ddof` taken from their number of elements."""
+        """Variance along axes, with `ddof` subtracted from the count."""
         return _late("function.reduce", "var_by_sums")(self, axis, ddof, keepdims)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> Any:
-        """``ops.masked_fill``; a number is filled in by the composite MaskedFillScalar. [observed 2.10]"""
+        """``ops.masked_fill``; for a number, the composite operator MaskedFillScalar. [observed 2.10]"""
         if isinstance(value, TensorMethods):
             return _op("masked_fill")(self, mask, value)
         return _late("function._single", "single")("MaskedFillScalar", [self, mask, value])
@@ -195,7 +195,7 @@ class TensorMethods:
     divide = div
 
     def argmin(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
-        """Place of the smallest element along `axis`, of all elements where there is none."""
+        """Index of the smallest element along `axis`, or of all elements without one."""
         return _op("argmin")(self, axis, keepdims)
 
     def where(self, condition: "Tensor", y: Any) -> "Tensor":
@@ -203,7 +203,7 @@ class TensorMethods:
         return _op("where")(condition, self, y)
 
     def take(self, indices: "Tensor", axis: Any = None, mode: str = "clip") -> "Tensor":
-        """Slices of an axis at given places, of all elements where there is no axis."""
+        """Slices of an axis at the given indices; without an axis, elements of the flattened tensor."""
         whole = _op("reshape")(self, (-1,)) if axis is None else self
         return _op("gather")(whole, indices, axis or 0)
 
@@ -221,24 +221,24 @@ class TensorMethods:
         return self._dtype.kind == "float"
 
     def stride(self, dim: Any = None) -> Any:
-        """Elements from one to the next along each axis."""
+        """Steps along each axis, in elements."""
         steps = [step // self.itemsize for step in self.strides]
         return steps if dim is None else steps[dim]
 
     def max(self, *args: Any, **options: Any) -> Any:
-        """Largest elements: ``max(dim, keepdim)`` with places, ``max(axis, keepdims, return_indices)`` without."""
+        """Largest elements: ``max(dim, keepdim)`` with indices, ``max(axis, keepdims, return_indices)`` without."""
         return _extreme("max", self, args, options)
 
     def min(self, *args: Any, **options: Any) -> Any:
-        """Smallest elements: ``min(dim, keepdim)`` with places, ``min(axis, keepdims, return_indices)`` without."""
+        """Smallest elements: ``min(dim, keepdim)`` with indices, ``min(axis, keepdims, return_indices)`` without."""
         return _extreme("min", self, args, options)
 
     def reshape(self, *shape: Any) -> "Tensor":
-        """``ops.reshape``; the extents may come as separate arguments."""
+        """``ops.reshape``; the extents may be separate arguments."""
         return _op("reshape")(self, _extents(shape))
 
     def view(self, *shape: Any) -> "Tensor":
-        """As `reshape`: the emulation has no strided views."""
+        """Like `reshape`: the emulation has no strided views."""
         return _op("reshape")(self, _extents(shape))
 
     def view_as(self, other: "Tensor") -> Any:
@@ -254,7 +254,7 @@ class TensorMethods:
         return _op("reshape")(self, other.shape)
 
     def transpose(self, *axes: Any) -> "Tensor":
-        """``ops.transpose``; without axes, all axes reversed."""
+        """``ops.transpose``; without arguments, reverse the axes."""
         order = _extents(axes)
         return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))
 
@@ -262,11 +262,11 @@ class TensorMethods:
 
     @property
     def T(self) -> "Tensor":  # noqa: N802 - numpy's name
-        """All axes reversed."""
+        """The tensor with reversed axes."""
         return self.transpose()
 
     def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """``ops.flatten``, from the first axis on."""
+        """``ops.flatten``, starting at the first axis."""
         return _op("flatten")(self, order, start_dim=start_dim, end_dim=end_dim)
 
     def ravel(self) -> "Tensor":
@@ -302,43 +302,43 @@ class TensorMethods:
         return _op("cast")(self, dtype)
 
     def type(self, dtype: DType | None = None) -> Any:
-        """The name of the number type, or the tensor in another."""
+        """Return the name of the number type, or convert to another type."""
         return _op("cast")(self, dtype) if dtype is not None else str(self.dtype)
 
     def type_as(self, other: "Tensor") -> "Tensor":
-        """In the number type of `other`."""
+        """Convert to the number type of `other`."""
         return _op("cast")(self, other.dtype)
 
     def float(self) -> "Tensor":
-        """As Float32."""
+        """Convert to Float32."""
         return _op("cast")(self, _dtype("float32"))
 
     def half(self) -> "Tensor":
-        """As Float16."""
+        """Convert to Float16."""
         return _op("cast")(self, _dtype("float16"))
 
     def double(self) -> "Tensor":
-        """As Float64."""
+        """Convert to Float64."""
         return _op("cast")(self, _dtype("float64"))
 
     def bfloat16(self) -> "Tensor":
-        """As BFloat16."""
+        """Convert to BFloat16."""
         return _op("cast")(self, _dtype("bfloat16"))
 
     def int(self) -> "Tensor":
-        """As Int32."""
+        """Convert to Int32."""
         return _op("cast")(self, _dtype("int32"))
 
     def long(self) -> "Tensor":
-        """As Int64."""
+        """Convert to Int64."""
         return _op("cast")(self, _dtype("int64"))
 
     def bool(self) -> "Tensor":
-        """As Bool."""
+        """Convert to Bool."""
         return _op("cast")(self, _dtype("bool"))
 
     def copy(self) -> "Tensor":
-        """A tensor with the same elements."""
+        """Copy the tensor."""
         return _op("deepcopy")(self)
 
     clone = copy
@@ -367,7 +367,7 @@ def _dtype(name: str) -> DType:
 
 
 def _dim(name: str, options: dict[str, Any], axis: Any, keepdims: Any) -> tuple[Any, Any]:
-    """The arguments ``dim`` and ``keepdim`` of an overload."""
+    """Return the arguments ``dim`` and ``keepdim`` of an overload."""
     dim, keepdim = options.pop("dim", axis), options.pop("keepdim", keepdims)
     if options:
         raise ScriptTypeError(f"unexpected keyword arguments {sorted(options)}", where=f"Tensor.{name}")
@@ -375,17 +375,17 @@ def _dim(name: str, options: dict[str, Any], axis: Any, keepdims: Any) -> tuple[
 
 
 def _extreme(name: str, tensor: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """One of two overloads: ``dim`` by name or, outside of graphs, an int by itself takes the first. [2.10 observed]"""
+    """Choose one of two overloads: ``dim``, or a single int outside graphs, selects the first. [2.10 observed]"""
     first = ("dim", "keepdim")
     alone = isinstance((*args, None)[0], int) and capturing() is None
     by_dim = not options.keys() - set(first) and (bool(options) or alone)
     names = first if by_dim else ("axis", "keepdims")
     given = dict(zip(names, args, strict=False)) | options
     axis, keep = (given.pop(each, default) for each, default in zip(names, (None, False), strict=True))
-    with_places = given.pop("return_indices", by_dim)
+    with_indices = given.pop("return_indices", by_dim)
     if given or len(args) > len(names):
         raise ScriptTypeError(f'Failed calling {name} with "{name}({", ".join(map(str, (*args, *options)))})".')
     if isinstance(axis, (tuple, list)):
         return _op(f"a{name}")(tensor, tuple(axis), keep)
-    values, places = _op(name)(tensor, axis, keep)
-    return (values, places) if with_places else values
+    values, indices = _op(name)(tensor, axis, keep)
+    return (values, indices) if with_indices else values

@@ -1,4 +1,4 @@
-"""``mindspore.jit`` and what surrounds it."""
+"""``mindspore.jit`` and the executors."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -34,9 +34,9 @@ def jit(
     Parameters
     ----------
     function : callable
-        What to compile; may be omitted to use `jit` with arguments as a decorator.
+        The function to compile; omit it to use `jit` with arguments as a decorator.
     capture_mode, jit_level, dynamic, fullgraph, backend
-        As in MindSpore; the emulation captures from source whatever the capture mode.
+        As in MindSpore; the emulation captures from source in every capture mode.
     fn, mode, input_signature, hash_args, jit_config
         The argument names of older releases.
 
@@ -62,7 +62,7 @@ def jit(
             "For 'jit', the parameter 'capture_mode' must be one of ['ast', 'bytecode', 'trace'], but got "
             f"{capture_mode}."
         )
-    level = jit_level if jit_level != "O0" else ""  # the default leaves it to the context
+    level = jit_level if jit_level != "O0" else ""  # with the default, the context decides
     if jit_config is not None:
         level = JitConfig.check(jit_config, "jit_config").jit_config_dict["jit_level"] or level
 
@@ -91,12 +91,12 @@ ms_function = jit
 
 
 class _PynativeExecutor:
-    """What scripts ask of the executor of PYNATIVE: to wait for the device."""
+    """The executor of PYNATIVE, which waits for the device."""
 
     __slots__ = ()
 
     def sync(self) -> None:
-        """Wait until everything that was launched is done."""
+        """Wait until all launched operators are done."""
         from dumpsim.runtime.session import Session
 
         Session.current().synchronize()

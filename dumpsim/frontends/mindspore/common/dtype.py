@@ -1,4 +1,4 @@
-"""``mindspore.dtype``: number types as scripts see them."""
+"""``mindspore.dtype``: the number types of scripts."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Number(DType):
-    """A number type that prints as MindSpore's do.
+    """A number type that is printed like those of MindSpore.
 
     Examples
     --------
@@ -117,7 +117,7 @@ all_types = (bool_, *number_type)
 
 
 def number(kind: DType | str) -> Number:
-    """The number type of a core row or of a name.
+    """Return the number type for a core type or a name.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def number(kind: DType | str) -> Number:
 
 
 def type_of(value: Any, where: str = "dtype") -> Number:
-    """The number type that a script names: a number type, a numpy type, a Python type or a name.
+    """Return the number type for a number type, a numpy type, a Python type or a name.
 
     Raises
     ------
     ScriptTypeError
-        For what names no number type.
+        For a value that is none of these.
 
     Examples
     --------
@@ -154,7 +154,7 @@ _PYTHON: Mapping[Any, Number] = MappingProxyType({bool: bool_, int: int64, float
 
 
 def dtype_to_nptype(type_: DType) -> Any:
-    """The numpy type of a MindSpore type.
+    """Return the numpy type of a MindSpore type.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def dtype_to_nptype(type_: DType) -> Any:
 
 
 def dtype_to_pytype(type_: DType) -> type:
-    """The Python type of a MindSpore type.
+    """Return the Python type of a MindSpore type.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def dtype_to_pytype(type_: DType) -> type:
 
 
 def pytype_to_dtype(obj: Any) -> Number:
-    """The MindSpore type of a Python or numpy type.
+    """Return the MindSpore type of a Python or numpy type.
 
     Examples
     --------

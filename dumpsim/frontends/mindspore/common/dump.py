@@ -1,4 +1,4 @@
-"""``mindspore.common.dump``: `set_dump` where releases up to 2.7 have it."""
+"""``mindspore.common.dump``: the module of `set_dump` in releases up to 2.7."""
 
 from typing import Any
 

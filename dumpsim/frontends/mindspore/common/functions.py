@@ -1,4 +1,4 @@
-"""Functions of the top level that make tensors."""
+"""Functions of the top level that create tensors."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["from_numpy", "tensor"]
 def tensor(
     input_data: Any = None, dtype: DType | None = None, shape: Any = None, init: Any = None, const_arg: bool = False
 ) -> Tensor:
-    """A Tensor.
+    """Create a Tensor.
 
     Examples
     --------
@@ -22,5 +22,5 @@ def tensor(
 
 
 def from_numpy(array: Any) -> Tensor:
-    """A Tensor that shares an array's memory."""
+    """Create a Tensor that shares an array's memory."""
     return Tensor.from_numpy(array)

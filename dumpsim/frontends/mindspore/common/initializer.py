@@ -1,4 +1,4 @@
-"""``mindspore.common.initializer``: the initializers, and Tensors that they will fill."""
+"""``mindspore.common.initializer``: the initializers, and Tensors to be filled by them."""
 
 from typing import Any
 
@@ -41,12 +41,12 @@ __all__ = [
 
 
 def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> Tensor:
-    """A Tensor that an initializer will fill.
+    """Create a Tensor to be filled by an initializer.
 
     Parameters
     ----------
     init : Tensor, str, Initializer or number
-        A Tensor is returned as it is, if its shape fits.
+        A Tensor is returned unchanged if it has the given shape.
     shape : tuple, list or int
         Extents, all of them positive.
     dtype : number type
@@ -54,7 +54,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from dumpsim.frontends.mindspore._standin import vendored
 
 __all__ = ["JitConfig"]
 
-# arguments with their legal values [observed 2.10]
+# allowed values of the arguments [observed 2.10]
 _LEVELS = ("O0", "O1", "O2")
 _EXEC_MODES = ("auto", "sink", "no_sink")
 _SYNTAX = ("STRICT", "COMPATIBLE", "LAX", "")
@@ -57,7 +57,7 @@ class JitConfig:
 
     @staticmethod
     def check(value: Any, where: str) -> "JitConfig":
-        """`value`, or an error that names the argument."""
+        """Return `value` if it is a JitConfig, else raise an error that names the argument."""
         if not isinstance(value, JitConfig):
             raise ScriptTypeError(f"The input of {where} should be JitConfig, but got {type(value)}.")
         return value

@@ -1,4 +1,4 @@
-"""``mindspore.mutable``: constants that are inputs of a graph."""
+"""``mindspore.mutable``: constants that become inputs of a graph."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ class _List(list[Any]):
 
 
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
-    """The data as an input of graphs rather than a constant of them.
+    """Mark data as an input of graphs instead of a constant.
 
-    A Tensor is an input anyhow, unless it is in a tuple, list or dict; numbers become 0-d Tensors.
+    A Tensor is always an input, unless it is in a tuple, list or dict; numbers become 0-d Tensors.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``mindspore.common.np_dtype``: the number types that numpy itself does not have."""
+"""``mindspore.common.np_dtype``: number types that numpy does not define."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ __all__ = ["bfloat16", "np_dtype_valid"]
 
 
 def np_dtype_valid(needs_numpy_2: bool = False) -> bool:
-    """Return whether numpy knows the type: the emulation brings its own.
+    """Return whether numpy supports bfloat16, which the emulation provides.
 
     Examples
     --------

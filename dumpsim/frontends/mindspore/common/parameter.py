@@ -27,53 +27,53 @@ _PREFIX_LENGTH = 1024
 
 @dataclass(slots=True)
 class _Numbers:
-    """The numbers of Parameters without a name."""
+    """The numbers of unnamed Parameters."""
 
     free: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 class _Values:
-    """The values that this rank has of Parameters which another rank made."""
+    """This rank's values of Parameters created by another rank."""
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[weakref.ref[Parameter], Any]] = {}
+        self._entries: dict[int, tuple[weakref.ref[Parameter], Any]] = {}
 
     def get(self, parameter: "Parameter") -> Any:
-        """The rank's own value; a copy of the maker's on first use."""
-        held = self._held.get(id(parameter))
-        if held is None or held[0]() is not parameter:
+        """Return the rank's own value, on first use a copy of the creator's value."""
+        entry = self._entries.get(id(parameter))
+        if entry is None or entry[0]() is not parameter:
             value = parameter._made
             return self.put(parameter, None if value is None else value.copy())
-        return held[1]
+        return entry[1]
 
     def put(self, parameter: "Parameter", array: Any) -> Any:
         """Set and return the rank's own value."""
-        self._held[id(parameter)] = weakref.ref(parameter, partial(self._drop, id(parameter))), array
+        self._entries[id(parameter)] = weakref.ref(parameter, partial(self._drop, id(parameter))), array
         return array
 
     def _drop(self, key: int, gone: "weakref.ref[Parameter]") -> None:
-        if key in self._held and self._held[key][0] is gone:
-            del self._held[key]
+        if key in self._entries and self._entries[key][0] is gone:
+            del self._entries[key]
 
 
 class Parameter(Tensor):
-    """A Tensor with a name that training changes.
+    """A named Tensor that is changed by training.
 
     Parameters
     ----------
     default_input : Tensor, numpy.ndarray, number, list
-        The first value; a Tensor with an initializer is filled at once.
+        The initial value; a Tensor with an initializer is filled immediately.
     name : str, optional
-        Name; inside a cell the path of attributes decides it.
+        Name; inside a cell, the path of attributes determines it.
     requires_grad : bool
         Whether `Cell.trainable_params` lists it.
     layerwise_parallel, parallel_optimizer : bool
-        Kept as attributes; they matter to parallel training only.
+        Stored as attributes, and used by parallel training only.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------
@@ -83,9 +83,9 @@ class Parameter(Tensor):
 
     _made: Any = None  # the value in the rank that made the Parameter
     _maker: "weakref.ref[RankContext] | None" = None
-    _cloned_from: str = ""  # name of the Parameter that it was cloned from
-    _layout: TensorLayout | None = None  # over the devices, once a network that is split uses it
-    _plan: tuple[int, ...] | TensorLayout | None = None  # how the script wants it to be cut
+    _cloned_from: str = ""  # name of the original if this is a clone
+    _layout: TensorLayout | None = None  # over the devices, after a split network has used it
+    _plan: tuple[int, ...] | TensorLayout | None = None  # slicing requested by the script
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Parameter(Tensor):
 
     @property
     def _array(self) -> Any:
-        """The value in the rank that runs: each rank has its own, and begins with the one of the rank that made it."""
+        """The value in the current rank: each rank has its own, initially that of the rank that created it."""
         rank = current()
         return self._made if self._maker is None or rank is self._maker() else rank.get(_Values).get(self)
 
@@ -132,16 +132,16 @@ class Parameter(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape; that of this rank's part, once the Parameter is split over devices."""
+        """The shape; for a Parameter split over devices, the shape of this rank's part."""
         array = self._array if self._layout is not None and capturing() is None else None
         return self._shape if array is None else tuple(array.shape)
 
     def _slice(self, layout: TensorLayout, rank: int) -> None:
-        """Keep this rank's part of the value."""
+        """Reduce the value to this rank's part."""
         if self._layout not in (None, layout):
             raise UnsupportedError(
-                f"Parameter {self.name!r} is cut into {self._layout.cuts} by another network and into {layout.cuts} "
-                "by this one",
+                f"slicing Parameter {self.name!r} into {layout.cuts}: another network slices it into "
+                f"{self._layout.cuts}",
                 where="the layout of a Parameter",
             )
         self._layout = layout
@@ -154,7 +154,7 @@ class Parameter(Tensor):
         twin = super().__deepcopy__(memo)
         assert isinstance(twin, Parameter)
         value, twin._maker = twin._array, None
-        twin._array = value  # it is this rank's own
+        twin._array = value  # the copy belongs to this rank
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str:
-        """The name; ``Parameter#N`` where the script gave none.
+        """The name; ``Parameter#N`` for an unnamed Parameter.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class Parameter(Tensor):
 
     @property
     def is_named(self) -> bool:
-        """Whether the script or a cell gave a name."""
+        """Whether the script or a cell has set a name."""
         return self._name != PARAMETER_NAME_DEFAULT
 
     @property
@@ -222,7 +222,7 @@ class Parameter(Tensor):
 
     @property
     def comm_fusion(self) -> int:
-        """The fusion number of the AllReduce of the parameter's gradient: equal ones are fused, 0 is not."""
+        """The fusion number of the AllReduce of the gradient; equal numbers are fused, except for 0."""
         return self._comm_fusion
 
     @comm_fusion.setter
@@ -235,17 +235,17 @@ class Parameter(Tensor):
         return self
 
     def value(self) -> Tensor:
-        """The present value as a Tensor of its own."""
+        """Return the current value as a separate Tensor."""
         return Tensor(self)
 
     def asnumpy(self) -> "np.ndarray[Any, Any]":
-        """A copy of the elements: training changes the parameter in place."""
+        """Return a copy of the elements, since training changes the parameter in place."""
         return self._values("asnumpy").copy()
 
     numpy = asnumpy
 
     def set_data(self, data: Any, slice_shape: bool = False) -> "Parameter":
-        """Take the value of `data`, cast to the parameter's type.
+        """Set the value to `data`, cast to the parameter's type.
 
         Parameters
         ----------
@@ -280,20 +280,20 @@ class Parameter(Tensor):
         return self
 
     def assign_value(self, value: Tensor) -> "Parameter":
-        """As `set_data`."""
+        """Alias of `set_data`."""
         return self.set_data(value)
 
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> "Parameter":  # type: ignore[override]
-        """The parameter itself: it was filled when it was made."""
+        """Return the parameter itself, which is filled when it is created."""
         return self
 
     def clone(self, init: Any = "same") -> "Parameter":
-        """A parameter of the same name, shape and type.
+        """Create a parameter with the same name, shape and type.
 
         Parameters
         ----------
         init : str, number, Initializer or Tensor
-            ``"same"`` copies the value, anything else fills it anew.
+            ``"same"`` copies the value, anything else initializes it.
 
         Examples
         --------
@@ -315,7 +315,7 @@ class Parameter(Tensor):
         return twin
 
     def copy(self) -> "Parameter":
-        """`clone` with the same value."""
+        """Clone the parameter with the same value."""
         return self.clone()
 
     def __repr__(self) -> str:
@@ -334,12 +334,12 @@ def _checked_bool(what: str, value: Any) -> bool:
 
 
 class ParameterTuple(tuple[Parameter, ...]):
-    """Parameters in order, each name once.
+    """A tuple of Parameters with different names.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For members that are no Parameters and for names that come twice.
+        For members that are not Parameters, and for repeated names.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class ParameterTuple(tuple[Parameter, ...]):
         return tuple.__new__(cls, members)
 
     def clone(self, prefix: str, init: Any = "same") -> "ParameterTuple":
-        """Clones named ``prefix.name``."""
+        """Clone the members, with names ``prefix.name``."""
         twins = []
         for member in self:
             twin = member.clone(init)

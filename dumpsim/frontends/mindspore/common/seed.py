@@ -19,7 +19,7 @@ _LARGEST = 2**31 - 1
 
 @dataclass(slots=True)
 class _State:
-    """The seed of the rank, and what the next operator of a type with a seed of its own gets."""
+    """The seed of the rank, and the next seed for each type of operator."""
 
     seed: int | None = None
     operators: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -30,7 +30,7 @@ def _state() -> _State:
 
 
 def set_seed(seed: int) -> None:
-    """Seed numpy's generator and everything that draws from it.
+    """Seed numpy's generator and the initializers and operators that use it.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int | None:
-    """The seed that `set_seed` took, None before."""
+    """Return the seed set by `set_seed`, or None."""
     return _state().seed
 
 
 def _get_graph_seed(op_seed: int | None, op_type: str) -> tuple[int, int]:
-    """Seeds of a random operator: the global one and its own, which counts on with every operator. [wheel]"""
+    """Return the global seed and the seed of a random operator, which changes with every operator. [wheel]"""
     state = _state()
     if state.seed is None and not op_seed:
         return 0, 0

@@ -27,7 +27,7 @@ _TYPES = ", ".join(repr(t) for t in (*mstype.number_type, mstype.bool_))
 
 @observed_methods(("__bool__", "item"))
 class Tensor(TensorMethods):
-    """An array with a MindSpore number type; while a graph is captured, a value of that graph.
+    """An array with a MindSpore number type; during capture, a value of the graph.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ class Tensor(TensorMethods):
     dtype : number type, optional
         Type of the elements.
     shape : tuple, list or int, optional
-        Shape of a tensor made by `init`.
+        Shape of a tensor created by `init`.
     init : Initializer or str, optional
         Fills the tensor when `init_data` is called.
     const_arg : bool
-        The tensor is a constant where it is an argument of a network.
+        Treat the tensor as a constant if it is an argument of a network.
     device : str, optional
-        Ignored for tensors on the host, as MindSpore does.
+        Ignored for tensors on the host, as in MindSpore.
 
     Raises
     ------
     ScriptTypeError
-        For data or a type that MindSpore refuses, with MindSpore's text.
+        For data or a type that MindSpore refuses, with its message.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Tensor(TensorMethods):
 
     __array_priority__ = 1000  # numpy leaves `array + tensor` to the tensor
 
-    _array: "np.ndarray[Any, Any] | None" = None  # stands for an `Unknown` too, on an engine without values
+    _array: "np.ndarray[Any, Any] | None" = None  # may be an `Unknown` on an engine without values
     _symbol: Any = None
     _dtype: DType
     _shape: tuple[int, ...]
@@ -87,7 +87,7 @@ class Tensor(TensorMethods):
         if dtype is not None:
             _check_dtype(dtype)
         if input_data is None and dtype is not None and init is None and _is_open(shape):
-            # the type of a network's argument, for `set_inputs`
+            # only the type of a network's argument, for `set_inputs`
             self._array, self._dtype = None, mstype.type_of(dtype)
             self._shape = tuple(-1 if extent is None else extent for extent in shape)  # type: ignore[union-attr]
             return
@@ -108,23 +108,23 @@ class Tensor(TensorMethods):
         return np.zeros(extents, mstype.type_of(dtype).numpy)
 
     def _take(self, array: "np.ndarray[Any, Any]") -> None:
-        """Hold `array` itself."""
+        """Use `array` without a copy."""
         self._array = array
         self._dtype = mstype.type_of(array.dtype)
         self._shape = tuple(array.shape)
 
     @classmethod
     def _around(cls, array: "np.ndarray[Any, Any]") -> "Tensor":
-        """A Tensor around an array, without a copy."""
+        """Create a Tensor from an array, without a copy."""
         tensor = Tensor.__new__(Tensor)
         tensor._take(array)
         return tensor
 
     def _values(self, use: str) -> "np.ndarray[Any, Any]":
-        """The array, or an error that names what asked for values while a graph is captured."""
+        """Return the array; during capture, raise an error that names the method `use`."""
         if self._array is None:
             raise CaptureError(
-                f"the values of a Tensor of shape {self._shape} are not known while a graph is compiled",
+                f"the values of a Tensor of shape {self._shape} are unknown while a graph is compiled",
                 where=f"Tensor.{use}",
             )
         if isinstance(self._array, Unknown):
@@ -138,7 +138,7 @@ class Tensor(TensorMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents; while a graph is captured, those that `set_inputs` leaves open have no value."""
+        """Extents; during capture, those that `set_inputs` leaves open have no value."""
         return shown(self._shape) if self._symbol is not None else self._shape
 
     @property
@@ -175,11 +175,11 @@ class Tensor(TensorMethods):
 
     @property
     def has_init(self) -> bool:
-        """Whether an initializer still has to fill the tensor."""
+        """Whether the tensor still has to be filled by its initializer."""
         return self.init is not None
 
     def init_data(self, slice_index: int | None = None, shape: Any = None, opt_shard_group: Any = None) -> "Tensor":
-        """Fill the tensor by its initializer; returns the tensor.
+        """Fill the tensor by its initializer, and return it.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class Tensor(TensorMethods):
         return self
 
     def asnumpy(self) -> "np.ndarray[Any, Any]":
-        """The elements as a numpy array, which shares the tensor's memory as in MindSpore.
+        """Return the elements as a numpy array that shares the tensor's memory, as in MindSpore.
 
         Examples
         --------
@@ -203,7 +203,7 @@ class Tensor(TensorMethods):
         array([1, 2])
         """
         values = self._values("asnumpy")
-        if not values.flags.writeable:  # a collective has given it to several ranks
+        if not values.flags.writeable:  # several ranks share the result of a collective
             values = self._array = values.copy()
         return values.view("int8") if values.dtype.names else values  # pairs of int4 [observed 2.10]
 
@@ -211,7 +211,7 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: "np.ndarray[Any, Any]") -> "Tensor":
-        """A Tensor that shares the array's memory.
+        """Create a Tensor that shares the array's memory.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class Tensor(TensorMethods):
         return Tensor._around(np.ascontiguousarray(array) if array.ndim else array)
 
     def assign_value(self, value: "Tensor") -> "Tensor":
-        """Take another tensor's elements."""
+        """Copy another tensor's elements."""
         self._take(np.array(value._values("assign_value"), order="C"))
         return self
 
@@ -233,12 +233,12 @@ class Tensor(TensorMethods):
         return self.dtype
 
     def item(self, *index: int) -> Any:
-        """One element as a Python number.
+        """Return one element as a Python number.
 
         Raises
         ------
         ScriptValueError
-            Without an index, for more than one element.
+            If there is more than one element, and no index.
 
         Examples
         --------
@@ -253,15 +253,15 @@ class Tensor(TensorMethods):
         return array.item(*index)
 
     def tolist(self) -> Any:
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
         return self._values("tolist").tolist()
 
     def is_contiguous(self) -> bool:
-        """Tensors of the emulation are always contiguous."""
+        """Return True: tensors of the emulation are always contiguous."""
         return True
 
     def contiguous(self) -> "Tensor":
-        """The tensor itself: it is contiguous."""
+        """Return the tensor itself, which is contiguous."""
         return self
 
     def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
@@ -327,7 +327,7 @@ class Tensor(TensorMethods):
 
 
 def _is_open(shape: Any) -> bool:
-    """Whether a shape leaves extents to the run."""
+    """Whether a shape has extents that are known only when the graph runs."""
     return isinstance(shape, (tuple, list)) and any(extent is None or extent == -1 for extent in shape)
 
 
@@ -350,7 +350,7 @@ def _check_dtype(dtype: Any) -> None:
 
 
 def _array_of(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
-    """A fresh C-ordered array of what a script gave."""
+    """Make a new C-ordered array from a script's data."""
     wanted = dtype.numpy if dtype is not None else None
     if isinstance(data, Tensor):
         if isinstance(data._array, Unknown):
@@ -388,7 +388,7 @@ def _plain(data: Any) -> Any:
 
 
 def _holds_numpy_double(data: Any) -> bool:
-    """Whether a nested list holds numpy float64 values (they keep their type) rather than Python floats."""
+    """Whether a nested list contains numpy float64 values, which keep their type, instead of Python floats."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (np.ndarray, np.float64))
