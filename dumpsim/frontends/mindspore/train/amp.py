@@ -1,4 +1,4 @@
-"""``mindspore.train.amp``: as `mindspore.amp`."""
+"""``mindspore.train.amp``: functions of `mindspore.amp`."""
 
 from typing import Any
 

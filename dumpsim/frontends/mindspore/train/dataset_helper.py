@@ -18,13 +18,13 @@ __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
 
 
 class _CallError(DumpsimError, RuntimeError):
-    """A data sink where there is none."""
+    """The RuntimeError for a data sink where sinking is not possible."""
 
 
 def _queue(dataset: Any, size: int, asked: int | None = None) -> DataQueue:
-    """The queue of a data set; the first use of a data set compiles and runs the graph that sets it up.
+    """Return the queue of a data set; its first use compiles and runs the graph that initializes it.
 
-    A dump that follows sinks of one step only goes by the size that was asked for, not by the caller. [seed 001]
+    A dump that supports only sinks of one step checks the size that was asked for, not that of the queue. [seed 001]
     """
     if dataset.queue is None:
         session = Session.current()
@@ -36,17 +36,17 @@ def _queue(dataset: Any, size: int, asked: int | None = None) -> DataQueue:
 
 
 class DatasetHelper:
-    """The batches of a data set, epoch by epoch.
+    """An iterator over the batches of a data set, epoch by epoch.
 
-    Without sinking a ``for`` over it gives the batches of an epoch. With sinking it gives an empty batch for each call
-    of the network that `connect_network_with_dataset` returns: one call takes `sink_size` steps, in PYNATIVE one step.
+    Without sinking, it yields the batches of an epoch. With sinking, it yields an empty batch for each call of the
+    network returned by `connect_network_with_dataset`: one call runs `sink_size` steps, in PYNATIVE one step.
 
     Parameters
     ----------
     dataset : Dataset
     dataset_sink_mode : bool
     sink_size : int
-        Steps between two returns to the host, -1 for an epoch.
+        Steps until control returns to the host, -1 for an epoch.
     epoch_num : int
 
     Raises
@@ -83,41 +83,40 @@ class DatasetHelper:
 
     @classmethod
     def stepwise(cls, dataset: Any) -> "DatasetHelper":
-        """A sink that returns to the host after every step of an epoch, as evaluation does."""
+        """Create a sink that returns to the host after every step of an epoch, for evaluations."""
         helper = cls(dataset, True, 1)
         helper._calls = int(dataset.get_dataset_size())
         return helper
 
     def sink_size(self) -> int:
-        """Steps between two returns to the host: 1 without sinking."""
+        """Return the number of steps until control returns to the host: 1 without sinking."""
         return int(self._size) if self._sink else 1
 
     def __iter__(self) -> Iterator[Any]:
         return iter([()] * self._calls) if self._sink else iter(self._rows)
 
     def types_shapes(self) -> tuple[list[Any], list[Any]]:
-        """Number types and shapes of the columns."""
+        """Return number types and shapes of the columns."""
         return self._queue.kinds() if self._sink else (self._dataset.output_types(), self._dataset.output_shapes())
 
     def stop_send(self) -> None:
-        """Stop feeding the device: nothing runs ahead here."""
+        """Do nothing: no data is sent ahead here."""
 
     def release(self) -> None:
-        """Give back what feeding the device took: nothing."""
+        """Do nothing: sending data takes no resources here."""
 
     def continue_send(self) -> None:
-        """Go on feeding the device."""
+        """Do nothing: no data is sent ahead here."""
 
     def get_data_info(self) -> Any:
-        """Number types and shapes of the columns."""
+        """Return number types and shapes of the columns."""
         return self.types_shapes()
 
 
 class _DataWrapper(Cell):
     """A network that fetches its arguments from the queue of a data set.
 
-    It is compiled for the types and shapes of the row that comes next: a smaller batch at the end of an epoch has a
-    graph of its own.
+    It is compiled for the types and shapes of the next row; a smaller batch at the end of an epoch has its own graph.
     """
 
     def __init__(self, network: Any, queue: DataQueue, steps: int) -> None:
@@ -132,7 +131,7 @@ class _DataWrapper(Cell):
         output = None
         for _ in range(self.steps):
             self.get_next = _get_next(self.queue)
-            self.add_flags(dataset=str(self.queue.kinds()))  # what the graph is compiled for
+            self.add_flags(dataset=str(self.queue.kinds()))  # part of the key of the compiled graph
             output = super().__call__()
         return output
 
@@ -147,7 +146,7 @@ def _get_next(queue: DataQueue) -> GetNext:
 
 
 def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) -> Any:
-    """A cell of no arguments that runs the network on the next batches of a sinking data set.
+    """Return a cell without arguments that runs the network on the next batches of a sinking data set.
 
     Raises
     ------
@@ -180,7 +179,7 @@ def data_sink(
     jit_config: JitConfig | None = None,
     input_signature: Any = None,
 ) -> Callable[[], Any]:
-    """A function of no arguments that runs `fn` on the next batches of a data set.
+    """Return a function without arguments that runs `fn` on the next batches of a data set.
 
     Parameters
     ----------
@@ -189,19 +188,19 @@ def data_sink(
     dataset : Dataset
         Its graph is compiled and run here.
     sink_size : int
-        Batches of one call.
+        Number of batches per call.
     jit_config : JitConfig, optional
-        Compile `fn` together with what fetches the batch.
+        Compile `fn` together with the operator that fetches the batch.
 
     Returns
     -------
     callable
-        Returns what `fn` returned for the last batch.
+        Returns the result of `fn` for the last batch.
 
     Raises
     ------
     ScriptValueError
-        For a size below 1, on the CPU, which has no data sink, and for a data set that is used already.
+        For a size below 1, on the CPU, which has no data sink, and for a data set that is already used.
     """
     if isinstance(sink_size, bool) or not isinstance(sink_size, int):
         raise ScriptTypeError(
@@ -220,7 +219,7 @@ def data_sink(
     compiled: dict[str, Callable[[], Any]] = {}
 
     def fetching() -> Callable[[], Any]:
-        """`fn` on the next row; compiled for the row's types and shapes where asked for."""
+        """Return `fn` on the next row; with `jit_config`, compiled for the row's types and shapes."""
         next_op = _get_next(queue)
 
         def sink_fun() -> Any:

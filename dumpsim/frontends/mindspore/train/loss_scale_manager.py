@@ -1,4 +1,4 @@
-"""``mindspore.train.loss_scale_manager``: the managers of the scale of the loss."""
+"""``mindspore.train.loss_scale_manager``: the loss scale managers."""
 
 from typing import Any
 

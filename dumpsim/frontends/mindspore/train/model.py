@@ -21,7 +21,7 @@ __all__ = ["Model"]
 
 
 class _NoNetworkError(DumpsimError, ValueError):
-    """A Model without what the call needs."""
+    """The ValueError for a Model without the network or metrics that a call needs."""
 
 
 class Model:
@@ -31,16 +31,16 @@ class Model:
     ----------
     network : Cell
     loss_fn : Cell, optional
-        The network returns the loss itself where None.
+        If None, the network itself returns the loss.
     optimizer : Optimizer, optional
     metrics : set, list or dict, optional
         Names or Metric objects.
     eval_network : Cell, optional
         Returns loss, outputs and label.
     eval_indexes : list of int, optional
-        Places of loss, outputs and label among what `eval_network` returns.
+        Indices of loss, outputs and label in the result of `eval_network`.
     amp_level : {"O0", "O2", "O3"}
-        Mixed precision, as of `build_train_network`.
+        Mixed precision, as in `build_train_network`.
     **kwargs
         ``keep_batchnorm_fp32`` and ``loss_scale_manager``.
     """
@@ -72,7 +72,7 @@ class Model:
             raise ScriptValueError("The argument 'optimizer' can not be None when set 'loss_scale_manager'.")
         self._levels = {"level": amp_level, "boost_level": boost_level}
         self._precision = {name: value for name, value in kwargs.items() if value is not None}
-        if "loss_scale_manager" in kwargs:  # None says that there is no scale
+        if "loss_scale_manager" in kwargs:  # None means no scale
             self._precision["loss_scale_manager"] = kwargs["loss_scale_manager"]
         if not isinstance(network, nn.Cell):
             raise ScriptTypeError(f"The type of 'network' should be 'Cell', but got type '{type(network).__name__}'.")
@@ -123,26 +123,26 @@ class Model:
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Train.
+        """Train the network.
 
         Parameters
         ----------
         epoch : int
         train_dataset : Dataset
-            Batches of what the network (and the loss) take.
+            Batches of arguments of the network (and the loss).
         callbacks : Callback or list, optional
         dataset_sink_mode : bool
-            Let the device fetch the batches: a graph of the data set comes first, and the host sees one step in
-            `sink_size`. The CPU has no data sink and takes ordinary steps.
+            Let the device fetch the batches: a graph of the data set runs first, and the host sees every
+            `sink_size`-th step. The CPU has no data sink and runs ordinary steps.
         sink_size : int
-            Steps of an epoch, -1 for as many as the data set has.
+            Steps of an epoch, -1 for all batches of the data set.
         initial_epoch : int
-            Number of epochs that were trained before.
+            Number of epochs trained before.
 
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            As MindSpore does.
+            As in MindSpore.
         """
         self._train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch)
 
@@ -156,7 +156,7 @@ class Model:
         initial_epoch: int,
         evaluate: Callable[[int, Any], None] | None = None,
     ) -> None:
-        """Train; `evaluate` is called with each epoch's number before its end is reported."""
+        """Train, and call `evaluate` with each epoch's number before callbacks are notified of its end."""
         _positive(epoch)
         if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
             raise ScriptValueError(
@@ -173,7 +173,7 @@ class Model:
         if not batches:
             raise ScriptValueError("There is no valid data in dataset, please check dataset file firstly.")
         listed = CallbackList(callbacks)
-        sink = dataset_sink_mode and get_context("device_target") != "CPU"  # which has no data sink [observed 1.11]
+        sink = dataset_sink_mode and get_context("device_target") != "CPU"  # the CPU has no data sink [observed 1.11]
         helper = DatasetHelper(train_dataset, sink, sink_size, epoch)
         params = self._params("train", train_dataset, sink_size if sink_size > 0 else batches, callbacks)
         params.update(
@@ -185,10 +185,10 @@ class Model:
         self._network.set_train(True)
         network = connect_network_with_dataset(self.train_network, helper) if sink else self.train_network
         network.set_train(True)
-        listed.tell("train", "begin", context)
+        listed.notify("train", "begin", context)
         for number in range(initial_epoch, epoch):
             params.cur_epoch_num = number + 1
-            listed.tell("train", "epoch_begin", context)
+            listed.notify("train", "epoch_begin", context)
             for batch in helper:
                 self._step(network, batch, helper.sink_size(), params, listed, context)
                 if context.get_stop_requested():
@@ -197,19 +197,19 @@ class Model:
                 evaluate(number + 1, params)
                 self._network.set_train(True)
                 network.set_train(True)
-            listed.tell("train", "epoch_end", context)
+            listed.notify("train", "epoch_end", context)
             if context.get_stop_requested():
                 break
-        listed.tell("train", "end", context)
+        listed.notify("train", "end", context)
 
     @staticmethod
     def _step(network: Any, batch: Any, steps: int, params: Any, listed: CallbackList, context: RunContext) -> None:
-        """One call of the network: one step, or those of a data sink."""
+        """Call the network once: for one step, or for the steps of a data sink."""
         params.cur_step_num += steps
         params.train_dataset_element = batch
-        listed.tell("train", "step_begin", context)
+        listed.notify("train", "step_begin", context)
         params.net_outputs = network(*batch)
-        listed.tell("train", "step_end", context)
+        listed.notify("train", "step_end", context)
 
     def _params(self, mode: str, dataset: Any, batches: int, callbacks: Any) -> Any:
         return InternalCallbackParam(
@@ -228,12 +228,12 @@ class Model:
     def eval(
         self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False, *, _epoch: int = 0
     ) -> dict[str, Any]:
-        """The values of the metrics on a data set.
+        """Evaluate the metrics on a data set.
 
         Raises
         ------
         ValueError
-            Without metrics, or without a network that gives a loss.
+            Without metrics, or without a network that returns a loss.
         """
         if not self._metric_fns:
             raise _NoNetworkError(
@@ -259,33 +259,33 @@ class Model:
         else:
             batches = valid_dataset.create_tuple_iterator(num_epochs=1)
         network.set_train(False)
-        listed.tell("eval", "begin", context)
-        listed.tell("eval", "epoch_begin", context)
+        listed.notify("eval", "begin", context)
+        listed.notify("eval", "epoch_begin", context)
         for batch in batches:
             params.cur_step_num += 1
-            listed.tell("eval", "step_begin", context)
+            listed.notify("eval", "step_begin", context)
             params.net_outputs = outputs = network(*batch)
             self._update(outputs)
-            listed.tell("eval", "step_end", context)
+            listed.notify("eval", "step_end", context)
             if context.get_stop_requested():
                 break
         metrics = {name: metric.eval() for name, metric in self._metric_fns.items()}
         params.metrics = params.eval_results = metrics
-        listed.tell("eval", "epoch_end", context)
-        listed.tell("eval", "end", context)
+        listed.notify("eval", "epoch_end", context)
+        listed.notify("eval", "end", context)
         return metrics
 
     def _update(self, outputs: Any) -> None:
-        places = self._eval_indexes
-        chosen = outputs if places is None else [outputs[place] for place in places]
+        indices = self._eval_indexes
+        chosen = outputs if indices is None else [outputs[i] for i in indices]
         for metric in self._metric_fns.values():
             if isinstance(metric, nn.Loss):
                 metric.update(chosen[0])
             else:
-                metric.update(*(chosen if places is None else chosen[1:]))
+                metric.update(*(chosen if indices is None else chosen[1:]))
 
     def predict(self, *predict_data: Tensor, backend: Any = None, config: Any = None) -> Any:
-        """What the network returns for some data."""
+        """Return the result of the network for some data."""
         if backend is not None or config is not None:
             raise UnsupportedError("prediction by another back end", where="Model.predict(backend)")
         for value in predict_data:
@@ -313,18 +313,18 @@ class Model:
         Parameters
         ----------
         epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch
-            As of `train`.
+            As in `train`.
         valid_dataset : Dataset, optional
-            What to evaluate on.
+            The data set to evaluate on.
         valid_frequency : int or list of int
-            Evaluate after every so many epochs, or after these epochs.
+            Evaluate every `valid_frequency` epochs, or after the listed epochs.
         valid_dataset_sink_mode : bool
-            As of `eval`.
+            As in `eval`.
 
         Raises
         ------
         ScriptTypeError, ScriptValueError
-            As MindSpore does.
+            As in MindSpore.
         """
         if valid_dataset is not None and not self._metric_fns:
             raise ScriptValueError(
@@ -358,7 +358,7 @@ def _positive(epoch: Any) -> None:
 
 
 def _metrics(metrics: Any) -> dict[str, nn.Metric]:
-    """Metric objects by name."""
+    """Return metric objects by name."""
     if metrics is None:
         return {}
     if isinstance(metrics, dict):

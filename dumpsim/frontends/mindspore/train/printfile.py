@@ -1,4 +1,4 @@
-"""``parse_print``: what the operator Print wrote to its file."""
+"""``parse_print``: a reader of the files of the operator Print."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ __all__ = ["parse_print"]
 
 
 def parse_print(print_file_name: str) -> list[Any]:
-    """The texts and Tensors of a file of Print, in the order of printing. [spec observed 3]
+    """Read the texts and Tensors of a file of Print, in the order of printing. [spec observed 3]
 
     Parameters
     ----------
     print_file_name : str
-        What ``set_context(print_file_path=...)`` named.
+        The path set by ``set_context(print_file_path=...)``.
 
     Raises
     ------
     FileNotFoundError
     ValueError
-        For an empty file, or one that holds something else, with MindSpore's texts.
+        For an empty file or another kind of file, with MindSpore's messages.
     NotImplementedError
-        In release 2.10, which has removed it.
+        In release 2.10, which has no parse_print.
     """
     from dumpsim.frontends.mindspore.common.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""Checkpoints in MindSpore's own format.
+"""Checkpoints in MindSpore's format.
 
 A checkpoint is a protobuf message of repeated ``Value {tag = 1; tensor = 2}`` with
 ``TensorProto {dims = 1 (int64, not packed); tensor_type = 2; tensor_content = 3}``.
@@ -47,35 +47,35 @@ def _encoded(name: str, array: "np.ndarray[Any, Any]", title: str) -> bytes:
     return _field(1, _field(1, name.encode()) + _field(2, tensor))
 
 
-def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if place >= len(data) or shift > 63:
-            raise UnreadableError(f"a number does not end at byte {place}", where="checkpoint")
-        byte = data[place]
-        place += 1
+        if offset >= len(data) or shift > 63:
+            raise UnreadableError(f"a number does not end at byte {offset}", where="checkpoint")
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place
+            return value, offset
         shift += 7
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
-    """Number and value of every field."""
-    place = 0
-    while place < len(data):
-        key, place = _read_varint(data, place)
+    """Yield number and value of every field."""
+    offset = 0
+    while offset < len(data):
+        key, offset = _read_varint(data, offset)
         if key & 7 == _VARINT:
-            value, place = _read_varint(data, place)
+            value, offset = _read_varint(data, offset)
             yield key >> 3, value
         elif key & 7 == _BYTES:
-            length, place = _read_varint(data, place)
-            if length > len(data) - place:
-                raise UnreadableError(f"{length} bytes are announced at byte {place}, fewer follow", where="checkpoint")
-            yield key >> 3, data[place : place + length]
-            place += length
+            length, offset = _read_varint(data, offset)
+            if length > len(data) - offset:
+                raise UnreadableError(f"a field of {length} bytes at byte {offset} is truncated", where="checkpoint")
+            yield key >> 3, data[offset : offset + length]
+            offset += length
         else:
-            raise UnreadableError(f"wire type {key & 7} at byte {place}", where="checkpoint")
+            raise UnreadableError(f"unknown wire type {key & 7} at byte {offset}", where="checkpoint")
 
 
 def _decoded(data: bytes) -> Iterator[tuple[str, "np.ndarray[Any, Any]"]]:
@@ -97,7 +97,7 @@ def _decoded(data: bytes) -> Iterator[tuple[str, "np.ndarray[Any, Any]"]]:
         kind = dtype(title).numpy
         shape = () if dims == [0] else tuple(dims)
         if len(content) != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
-            raise UnreadableError(f"{len(content)} bytes do not make the shape {shape}", where=f"checkpoint: {name}")
+            raise UnreadableError(f"{len(content)} bytes do not match the shape {shape}", where=f"checkpoint: {name}")
         yield name, np.frombuffer(content, kind).reshape(shape)
 
 
@@ -120,7 +120,7 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
     ----------
     save_obj : Cell, dict of Parameter, or list of dict with name and data
     ckpt_file_name : str
-        ``.ckpt`` is added where it is missing.
+        ``.ckpt`` is added if it is missing.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
 def load_checkpoint(
     ckpt_file_name: str, net: Cell | None = None, strict_load: bool = False, filter_prefix: Any = None, **options: Any
 ) -> dict[str, Parameter]:
-    """Read parameters from a file, and into a network if one is given.
+    """Read parameters from a file, and load them into a network if one is given.
 
     Raises
     ------
@@ -191,16 +191,16 @@ def load_checkpoint(
 def load_param_into_net(
     net: Cell, parameter_dict: dict[str, Parameter], strict_load: bool = False
 ) -> tuple[list[str], list[str]]:
-    """Give the parameters of a network the values of their namesakes.
+    """Set the parameters of a network to the values with the same names.
 
     Returns
     -------
-    names of the network's parameters, and of the file's, that found no namesake
+    names of the network's parameters without a value, and names of the values without a parameter
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a network that is not a Cell, for values that are no Parameters, and for shapes or types that differ.
+        For a network that is not a Cell, for values that are not Parameters, and for different shapes or types.
     """
     if not isinstance(net, Cell):
         raise ScriptTypeError(f"For 'load_param_into_net', the argument 'net' should be a Cell, but got {type(net)}.")

@@ -9,7 +9,7 @@ __all__ = ["Callback", "CallbackList", "InternalCallbackParam", "RunContext"]
 
 
 class InternalCallbackParam(dict[str, Any]):
-    """What callbacks may see: keys that are attributes too."""
+    """The state of a run for callbacks; keys are also attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -22,7 +22,7 @@ class InternalCallbackParam(dict[str, Any]):
 
 
 class RunContext:
-    """Handed to callbacks: what is going on, and the way to stop it.
+    """The argument of callbacks: the state of the run, and a way to stop it.
 
     Examples
     --------
@@ -38,20 +38,20 @@ class RunContext:
         self._stop_requested = False
 
     def original_args(self) -> Any:
-        """What is going on: epochs, steps, networks, outputs."""
+        """Return the state of the run: epochs, steps, networks, outputs."""
         return self._original_args
 
     def request_stop(self) -> None:
-        """Stop after this step."""
+        """Request a stop after this step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether a callback asked to stop."""
+        """Return whether a callback has requested a stop."""
         return self._stop_requested
 
 
 class Callback:
-    """Base of the callbacks: a method for each event, for training, for evaluation, or (the old names) for both."""
+    """Base of the callbacks, with methods for each event of training, of evaluation, or (the old names) of both."""
 
     def __enter__(self) -> "Callback":
         return self
@@ -60,74 +60,74 @@ class Callback:
         return None
 
     def begin(self, run_context: RunContext) -> None:
-        """Before the first step."""
+        """Called before the first step."""
 
     def epoch_begin(self, run_context: RunContext) -> None:
-        """Before each epoch."""
+        """Called before each epoch."""
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """After each epoch."""
+        """Called after each epoch."""
 
     def step_begin(self, run_context: RunContext) -> None:
-        """Before each step."""
+        """Called before each step."""
 
     def step_end(self, run_context: RunContext) -> None:
-        """After each step."""
+        """Called after each step."""
 
     def end(self, run_context: RunContext) -> None:
-        """After the last step."""
+        """Called after the last step."""
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Before the first training step."""
+        """Called before the first training step."""
         self.begin(run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Before each training epoch."""
+        """Called before each training epoch."""
         self.epoch_begin(run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """After each training epoch."""
+        """Called after each training epoch."""
         self.epoch_end(run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Before each training step."""
+        """Called before each training step."""
         self.step_begin(run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """After each training step."""
+        """Called after each training step."""
         self.step_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """After the last training step."""
+        """Called after the last training step."""
         self.end(run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Before the first evaluation step."""
+        """Called before the first evaluation step."""
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Before each evaluation."""
+        """Called before each evaluation."""
         self.epoch_begin(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """After each evaluation."""
+        """Called after each evaluation."""
         self.epoch_end(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Before each evaluation step."""
+        """Called before each evaluation step."""
         self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """After each evaluation step."""
+        """Called after each evaluation step."""
         self.step_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """After the last evaluation step."""
+        """Called after the last evaluation step."""
         self.end(run_context)
 
 
 class CallbackList:
-    """All callbacks of a run, called in their order."""
+    """All callbacks of a run, called in order."""
 
     def __init__(self, callbacks: Any) -> None:
         if callbacks is None:
@@ -142,8 +142,8 @@ class CallbackList:
                 )
         self._callbacks = listed
 
-    def tell(self, phase: str, event: str, run_context: RunContext) -> None:
-        """``tell("train", "step_end", ...)`` calls every ``on_train_step_end``."""
+    def notify(self, phase: str, event: str, run_context: RunContext) -> None:
+        """Call the method of an event: ``notify("train", "step_end", ...)`` calls every ``on_train_step_end``."""
         for callback in self._callbacks:
             getattr(callback, f"on_{phase}_{event}")(run_context)
 

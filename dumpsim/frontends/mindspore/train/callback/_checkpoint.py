@@ -1,4 +1,4 @@
-"""``ModelCheckpoint``: a checkpoint every few steps."""
+"""``ModelCheckpoint``: periodic checkpoints."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 
 class CheckpointConfig:
-    """When checkpoints are written, and how many are kept.
+    """Settings of checkpoints: how often they are written, and how many are kept.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class CheckpointConfig:
         check_non_negative_int(keep_checkpoint_max)
         check_bool(options.get("integrated_save", True))
         if save_checkpoint_steps < 1 or keep_checkpoint_max < 1:
-            raise UnsupportedError("checkpoints by time or of any number", where="CheckpointConfig")
+            raise UnsupportedError("checkpoints by time or in unlimited number", where="CheckpointConfig")
         self.save_checkpoint_steps = save_checkpoint_steps
         self.keep_checkpoint_max = keep_checkpoint_max
 
@@ -44,7 +44,7 @@ class ModelCheckpoint(Callback):
     ----------
     prefix : str
     directory : str, optional
-        The current one where None.
+        The current directory if None.
     config : CheckpointConfig, optional
     """
 
@@ -72,7 +72,7 @@ class ModelCheckpoint(Callback):
         return str(self._written[-1]) if self._written else ""
 
     def step_end(self, run_context: RunContext) -> None:
-        """Write a checkpoint if it is time to."""
+        """Write a checkpoint if it is due."""
         params = run_context.original_args()
         if params.cur_step_num % self._config.save_checkpoint_steps == 0:
             self._write(params)

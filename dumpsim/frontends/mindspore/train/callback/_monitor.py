@@ -14,11 +14,11 @@ __all__ = ["LossMonitor", "TimeMonitor"]
 
 
 class _BadLossError(DumpsimError, ValueError):
-    """A loss that is not a number."""
+    """The ValueError for a loss that is NaN or infinite."""
 
 
 def _loss_of(outputs: Any) -> Any:
-    """The loss among what a step returned."""
+    """Return the loss from the outputs of a step."""
     if isinstance(outputs, (tuple, list)) and outputs and isinstance(outputs[0], Tensor):
         outputs = outputs[0]
     if isinstance(outputs, Tensor):
@@ -32,12 +32,12 @@ class LossMonitor(Callback):
     Parameters
     ----------
     per_print_times : int
-        Steps between two lines; 0 for none.
+        Steps between two lines; 0 prints none.
 
     Raises
     ------
     ValueError
-        Where the loss is NaN or infinite.
+        If the loss is NaN or infinite.
     """
 
     def __init__(self, per_print_times: int = 1) -> None:
@@ -45,7 +45,7 @@ class LossMonitor(Callback):
         self._last_print_time = 0
 
     def step_end(self, run_context: RunContext) -> None:
-        """Print the loss of the step if it is time to."""
+        """Print the loss of the step if it is due."""
         params = run_context.original_args()
         loss = _loss_of(params.net_outputs)
         step = (params.cur_step_num - 1) % params.batch_num + 1
@@ -60,7 +60,7 @@ class LossMonitor(Callback):
             print(f"epoch: {params.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Print what the evaluation between epochs found."""
+        """Print the metrics of the evaluation between epochs."""
         params = run_context.original_args()
         metrics = params.get("eval_results")
         if metrics:
@@ -68,12 +68,12 @@ class LossMonitor(Callback):
 
 
 class TimeMonitor(Callback):
-    """Print the time of each epoch, and of a step in it.
+    """Print the time of each epoch, and the mean time of its steps.
 
     Parameters
     ----------
     data_size : int, optional
-        Steps of an epoch, those of the data set where None.
+        Steps of an epoch, those of the data set if None.
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Callbacks that watch a value: ``EarlyStopping``, ``ReduceLROnPlateau``; and those of a script's own functions."""
+"""Callbacks that monitor a value, such as ``EarlyStopping``, and callbacks made of a script's functions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from dumpsim.frontends.mindspore.train.callback._monitor import _loss_of
 
 __all__ = ["EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "ReduceLROnPlateau"]
 
-# metrics that are better where they are smaller, for ``mode="auto"`` [observed 2.10]
+# metrics of which smaller values are better, for ``mode="auto"`` [observed 2.10]
 _SMALLER = frozenset(
     {"hausdorff_distance", "mae", "mse", "loss", "perplexity", "mean_surface_distance", "root_mean_square_distance",
      "eval_loss"}
@@ -22,9 +22,9 @@ _SMALLER = frozenset(
 
 
 class _Watch(Callback):
-    """A callback that watches one value at the end of each epoch.
+    """A callback that monitors one value at the end of each epoch.
 
-    It is the loss of the last step, or what the evaluation between epochs found. A value of 0 counts as none.
+    It is the loss of the last step, or a metric of the evaluation between epochs. A value of 0 counts as missing.
     [observed 2.10]
     """
 
@@ -51,7 +51,7 @@ class _Watch(Callback):
         return bool(value > other + self.min_delta)
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Begin anew."""
+        """Reset the state."""
         self.wait = 0
         self.best = self._worst()
 
@@ -73,24 +73,24 @@ class _Watch(Callback):
 
 
 class EarlyStopping(_Watch):
-    """Stop the training when a value has not become better for some epochs.
+    """Stop the training when a value has not improved for some epochs.
 
     Parameters
     ----------
     monitor : str
         ``loss``, ``eval_loss`` or the name of a metric of `Model.fit`.
     min_delta : float
-        What counts as better.
+        Smallest change that counts as an improvement.
     patience : int
-        Epochs that may pass without it.
+        Number of epochs without improvement after which to stop.
     verbose : bool
         Print when it stops.
     mode : str
-        ``min``, ``max`` or ``auto``: by the name of the value.
+        ``min``, ``max`` or ``auto``, which depends on the name of the value.
     baseline : float, optional
-        What a value must be better than, too.
+        Values that are not better than this do not count as an improvement.
     restore_best_weights : bool
-        Give the network the weights of the best epoch when it stops.
+        Restore the weights of the best epoch when the training stops.
 
     Raises
     ------
@@ -122,12 +122,12 @@ class EarlyStopping(_Watch):
         self._weights: dict[str, Any] | None = None
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Begin anew."""
+        """Reset the state."""
         super().on_train_begin(run_context)
         self.stopped_epoch, self._weights = 0, None
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Stop where it is time to."""
+        """Stop the training if it is due."""
         params = run_context.original_args()
         value = self._value(params)
         if value is None:
@@ -159,20 +159,20 @@ class EarlyStopping(_Watch):
             weight.set_data(Tensor(self._weights[name], weight.dtype))
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Print when it stopped, where that is wanted."""
+        """Print the epoch of the stop, if `verbose`."""
         if self.stopped_epoch > 0 and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping")
 
 
 class ReduceLROnPlateau(_Watch):
-    """Reduce the learning rate when a value has not become better for some epochs.
+    """Reduce the learning rate when a value has not improved for some epochs.
 
     Parameters
     ----------
     monitor, patience, verbose, mode, min_delta
         As in `EarlyStopping`.
     factor : float
-        What the learning rate is multiplied by, between 0 and 1.
+        Factor for the learning rate, between 0 and 1.
     cooldown : int
         Epochs after a reduction that are not counted.
     min_lr : float
@@ -213,12 +213,12 @@ class ReduceLROnPlateau(_Watch):
         self.cooldown_counter = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Begin anew."""
+        """Reset the state."""
         super().on_train_begin(run_context)
         self.cooldown_counter = 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Reduce the learning rate where it is time to."""
+        """Reduce the learning rate if it is due."""
         params = run_context.original_args()
         rate = params.optimizer.learning_rate
         if not isinstance(rate, Parameter):
@@ -269,13 +269,13 @@ class LearningRateScheduler(Callback):
         """Set the learning rate."""
         params = run_context.original_args()
         rate = params.optimizer.learning_rate
-        present = float(str(np.float32(rate.asnumpy())))  # as it prints [observed 2.10]
+        present = float(str(np.float32(rate.asnumpy())))  # the value as printed [observed 2.10]
         new = self.learning_rate_function(present, params.cur_step_num)
         rate.set_data(Tensor(np.float32(new), rate.dtype))
 
 
 class History(Callback):
-    """Keep the output of the network and the metrics of each epoch, in `history`, and the epochs, in `epoch`.
+    """Record the network's output and the metrics of each epoch in `history`, and the epochs in `epoch`.
 
     Examples
     --------
@@ -291,11 +291,11 @@ class History(Callback):
         self.epoch: dict[str, list[int]] | None = None
 
     def begin(self, run_context: RunContext) -> None:
-        """Begin a list of epochs."""
+        """Start a list of epochs."""
         self.epoch = {"epoch": []}
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Keep what the epoch gave."""
+        """Record the results of the epoch."""
         params = run_context.original_args()
         if self.epoch is None:
             self.epoch = {"epoch": []}
@@ -306,7 +306,7 @@ class History(Callback):
 
 
 class LambdaCallback(Callback):
-    """A callback of functions: ``LambdaCallback(on_train_epoch_end=lambda context: ...)``.
+    """A callback made of functions: ``LambdaCallback(on_train_epoch_end=lambda context: ...)``.
 
     Examples
     --------
@@ -335,7 +335,7 @@ class LambdaCallback(Callback):
 
 
 def _nothing(run_context: RunContext) -> None:
-    """What happens at an event without a function."""
+    """Do nothing, for an event without a function."""
 
 
 def _count(value: Any) -> int:
