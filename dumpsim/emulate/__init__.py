@@ -151,7 +151,7 @@ def report_no_dump() -> None:
     if "dumpsim.frontends.mindspore" not in sys.modules:
         return  # an unrelated process, such as a worker of a data set
     dumping = sys.modules.get("dumpsim.frontends.mindspore._dumping")
-    if dumping is None or not dumping.asked():
+    if dumping is None or not dumping.has_compiled():
         text = "nothing was dumped: no graph was compiled (PYNATIVE dumps what jit compiles, and backward graphs)"
         print(f"dumpsim: {text}", file=sys.stderr)
 

@@ -1,6 +1,6 @@
 """The MindSpore front end. ``dumpsim run`` makes this package the ``mindspore`` that a script imports.
 
-Nothing is loaded before a script asks for it; what the emulation does not have raises an error that names it.
+Modules are loaded when a script first uses them; anything that is not emulated raises an error that names it.
 """
 
 from importlib import import_module
@@ -32,8 +32,8 @@ _SUBMODULES = (
     "train",
 )
 
-# name -> module that holds it
-_PLACES = MappingProxyType(
+# module -> its public names
+_MODULES = MappingProxyType(
     {
         "common": (
             "Initializer JitConfig Parameter ParameterTuple Tensor bfloat16 bool_ complex64 complex128 dtype "
@@ -73,9 +73,9 @@ def _own(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     wanted = _ALIASES.get(name, name)
-    for place, listed in _PLACES.items():
+    for module, listed in _MODULES.items():
         if wanted in listed.split():
-            return getattr(import_module(f"{__name__}.{place}"), wanted)
+            return getattr(import_module(f"{__name__}.{module}"), wanted)
     raise AttributeError(name)
 
 

@@ -1,11 +1,11 @@
-"""What the emulation has in place of something that it does not have: nearest by meaning, before spelling."""
+"""Alternatives to names that are not emulated, by meaning instead of by spelling."""
 
 from types import MappingProxyType
 
-__all__ = ["kindred"]
+__all__ = ["alternative"]
 
-# not emulated -> what comes nearest to it
-_KINDRED = MappingProxyType(
+# name that is not emulated -> emulated name
+_ALTERNATIVES = MappingProxyType(
     {
         line.split(": ")[0]: line.split(": ")[1]
         for line in """
@@ -68,12 +68,12 @@ recompute: nn.Cell
 )
 
 
-def kindred(module: str, name: str) -> str | None:
-    """Return what a user may take instead, None where nothing comes near.
+def alternative(module: str, name: str) -> str | None:
+    """Return the emulated name that a user may use instead, or None.
 
     Examples
     --------
-    >>> kindred("mindspore.nn", "InstanceNorm2d")
+    >>> alternative("mindspore.nn", "InstanceNorm2d")
     'nn.GroupNorm'
     """
-    return _KINDRED.get(name) if module.count(".") < 3 else None
+    return _ALTERNATIVES.get(name) if module.count(".") < 3 else None

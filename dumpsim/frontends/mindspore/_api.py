@@ -1,7 +1,7 @@
-"""Under which names an operator is public: one row for each function of ``ops`` and what else leads to it.
+"""The public names of operators: one row for each function of ``ops`` and the other names that call it.
 
-The lists of names are made from this table: functions of ``ops``, methods of Tensor, plain names of ``mint``,
-primitives with a class of their own. Every operator of `dumpsim.ops.table` is a primitive of its own name, too.
+This table defines the functions of ``ops``, the methods of Tensor, the functions of ``mint`` and the primitives with a
+class in this package. Every operator of `dumpsim.ops.table` is also a primitive of the same name.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ __all__ = ["PRIMITIVES", "Api", "function", "methods", "mint_function", "primiti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """The public names of one function of ``ops``, or of cells that have none.
+    """The public names of one function of ``ops``, or of cells without one.
 
     Attributes
     ----------
     operator : str
-        Operator type, "" where several operators do the work.
+        Operator type, "" if several operators are involved.
     module : str
-        Module of ``ops.function`` that defines the function, "" where the table of operators makes it.
+        Module of ``ops.function`` that defines the function, "" if it is created from the table of operators.
     functions : tuple of str
-        Names in ``ops``; the first is that of the function, the others are aliases.
+        Names in ``ops``: the function, then its aliases.
     methods : tuple of str
-        Methods of Tensor; those that Tensor does not define itself call the first function.
+        Methods of Tensor; those that Tensor does not define call the first function.
     mint : tuple of str
         Names in ``mint``: ``abs``, ``nn.functional.relu``, ``nn.ReLU``.
     cells : tuple of str
@@ -40,8 +40,8 @@ class Api:
     cells: tuple[str, ...] = ()
 
 
-# module -> its functions, "operator: functions | methods | mint | cells"; a dash stands for nothing, for an operator
-# for several; a line that ends in a backslash goes on
+# module -> its functions, "operator: functions | methods | mint | cells"; a dash means no name, or several operators;
+# a backslash at the end continues a line
 _ROWS = MappingProxyType(
     {
         "arithmetic": """
@@ -408,7 +408,7 @@ nn.GroupNorm nn.LayerNorm
     }
 )
 
-# module of the front end -> primitives that have a class of their own; the table of operators makes the others
+# module of the front end -> primitives that it defines; the others are created from the table of operators
 PRIMITIVES: Mapping[str, str] = MappingProxyType(
     {
         "ops.operations.comm_ops": (
@@ -422,7 +422,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
             "Unstack Zeros ZerosLike"
         ),
         "ops.operations.nn_ops": "AvgPool BatchNorm Conv2D Conv3D MaxPool MirrorPad Pad",
-        "dataset.queue": "GetNext",  # its queues are those of data sets
+        "dataset.queue": "GetNext",  # uses the queues of data sets
     }
 )
 
@@ -461,7 +461,7 @@ def _functions() -> Mapping[str, Api]:
 
 
 def function(name: str) -> Api | None:
-    """Return the row of a function of ``ops``, None for an unknown name.
+    """Return the row of a function of ``ops``, or None for an unknown name.
 
     Examples
     --------
@@ -472,7 +472,7 @@ def function(name: str) -> Api | None:
 
 
 def methods() -> Mapping[str, str]:
-    """Return the methods of Tensor with the functions that they call.
+    """Return the methods of Tensor and the functions that they call.
 
     Examples
     --------
@@ -483,7 +483,7 @@ def methods() -> Mapping[str, str]:
 
 
 def mint_function(name: str) -> str | None:
-    """Return the function of ``ops`` that has the name and the arguments of one of ``mint``, None where none does.
+    """Return the function of ``ops`` with the name and arguments of a function of ``mint``, or None.
 
     Examples
     --------
@@ -496,5 +496,5 @@ def mint_function(name: str) -> str | None:
 
 @cache
 def primitive_module(name: str) -> str | None:
-    """Return the module with the class of a primitive, None where the table of operators makes it."""
+    """Return the module that defines a primitive, or None if it is created from the table of operators."""
     return next((module for module, listed in PRIMITIVES.items() if name in listed.split()), None)

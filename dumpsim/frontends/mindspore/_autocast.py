@@ -1,4 +1,4 @@
-"""Mixed precision of level O1: the cells and operators of a list compute in 16 bits, all others as they are."""
+"""Mixed precision of level O1: the cells and operators of a white list compute in 16 bits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,29 +8,29 @@ from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["halve", "white_list"]
+__all__ = ["autocast", "white_list"]
 
-# what computes in 16 bits at level O1, as far as the emulation has it [2.10]
+# the emulated cells and operators that compute in 16 bits at level O1 [2.10]
 _CELLS = "Conv1d Conv2d Conv2dTranspose Dense LSTMCell RNNCell GRUCell"
 _OPERATORS = "Conv2D Conv3D Conv2DBackpropInput MatMul BatchMatMul PReLU ReLU Ger"
 
 
 def white_list() -> list[type]:
-    """The classes of the cells and primitives of the list."""
+    """Return the classes of the cells and primitives of the white list."""
     from dumpsim.frontends.mindspore.ops.operations import primitive
 
     return [*(getattr(nn, name) for name in _CELLS.split()), *(primitive(name) for name in _OPERATORS.split())]
 
 
 def _as(value: Any, dtype: DType) -> Any:
-    """Float tensors in another type."""
+    """Cast float tensors to another type."""
     if isinstance(value, Tensor):
         return ops.cast(value, dtype) if value.dtype.kind == "float" else value
     return type(value)(_as(item, dtype) for item in value) if isinstance(value, (tuple, list)) else value
 
 
 class _HalvedCell(nn.Cell):
-    """A cell in 16 bits among others that are not."""
+    """A cell that computes in 16 bits and returns float32."""
 
     def __init__(self, backbone: nn.Cell, dtype: DType) -> None:
         super().__init__(auto_prefix=False)
@@ -42,7 +42,7 @@ class _HalvedCell(nn.Cell):
 
 
 class _HalvedOperator:
-    """A primitive in 16 bits."""
+    """A primitive that computes in 16 bits and returns float32."""
 
     def __init__(self, primitive: Any, dtype: DType) -> None:
         self.primitive, self.dtype = primitive, dtype
@@ -51,15 +51,15 @@ class _HalvedOperator:
         return _as(self.primitive(*(_as(arg, self.dtype) for arg in args)), mstype.float32)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "primitive":  # before __init__, as copies ask
+        if name == "primitive":  # before __init__, when copying
             raise AttributeError(name)
         return getattr(self.primitive, name)
 
 
-def halve(network: nn.Cell, listed: Sequence[type], dtype: DType) -> None:
-    """Let the cells and primitives of a list, in a network and all below it, compute in another float type.
+def autocast(network: nn.Cell, listed: Sequence[type], dtype: DType) -> None:
+    """Make the listed kinds of cells and primitives in a network compute in another float type.
 
-    Cells that the script gave a type of their own with `to_float` keep it.
+    Cells whose type the script has set with `to_float` keep it.
     """
     kinds = tuple(listed)
     for name, operator in list(network._primitives.items()):
@@ -71,4 +71,4 @@ def halve(network: nn.Cell, listed: Sequence[type], dtype: DType) -> None:
         if isinstance(cell, kinds):
             network._cells[name] = _HalvedCell(cell, dtype)
         else:
-            halve(cell, listed, dtype)
+            autocast(cell, listed, dtype)

@@ -1,4 +1,4 @@
-"""``mindspore._checkparam``: the checks of arguments, with MindSpore's texts. [observed 2.10]"""
+"""``mindspore._checkparam``: argument checks with MindSpore's messages. [observed 2.10]"""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ _RELATIONS: Mapping[int, tuple[str, Relation]] = MappingProxyType(
         NOT_IN: ("not in", lambda value, refused: value not in refused),
     }
 )
-# relation -> brackets, what must hold at either end
+# relation -> bracket and comparison at the lower end, the same at the upper end
 _RANGES: Mapping[int, tuple[str, Relation, str, Relation]] = MappingProxyType(
     {
         INC_NEITHER: ("(", operator.lt, ")", operator.lt),
@@ -48,7 +48,7 @@ def check(
     prim_name: str | None = None,
     excp_cls: type[Exception] = ValueError,
 ) -> Any:
-    """Return a value that is in a relation to another one.
+    """Return `arg_value` if it has the relation `rel` to `value`.
 
     Examples
     --------
@@ -77,17 +77,17 @@ def _check_number(value: Any, bound: Any, rel: int, kind: type, arg_name: str | 
 
 
 def check_int(arg_value: Any, value: int, rel: int, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int that is in a relation to another one."""
+    """Return `arg_value` if it is an int with the relation `rel` to `value`."""
     return _check_number(arg_value, value, rel, int, arg_name, prim_name)
 
 
 def check_equal_int(arg_value: Any, value: int, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int that equals another one."""
+    """Return `arg_value` if it is an int equal to `value`."""
     return check_int(arg_value, value, EQ, arg_name, prim_name)
 
 
 def check_positive_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int above 0.
+    """Return `arg_value` if it is an int above 0.
 
     Examples
     --------
@@ -100,24 +100,24 @@ def check_positive_int(arg_value: Any, arg_name: str | None = None, prim_name: s
 
 
 def check_non_negative_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int from 0."""
+    """Return `arg_value` if it is an int of at least 0."""
     return check_int(arg_value, 0, GE, arg_name, prim_name)
 
 
 def check_negative_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int below 0."""
+    """Return `arg_value` if it is an int below 0."""
     return check_int(arg_value, 0, LT, arg_name, prim_name)
 
 
 def check_non_positive_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int up to 0."""
+    """Return `arg_value` if it is an int of at most 0."""
     return check_int(arg_value, 0, LE, arg_name, prim_name)
 
 
 def check_positive_int_sequence(
     sequence: Iterable[Any], arg_name: str | None = None, prim_name: str | None = None
 ) -> Iterable[Any]:
-    """Return a sequence of ints above 0."""
+    """Return `sequence` if its items are ints above 0."""
     for i, item in enumerate(sequence):
         check_positive_int(item, f"{arg_name}[{i}]", prim_name)
     return sequence
@@ -126,7 +126,7 @@ def check_positive_int_sequence(
 def check_non_negative_int_sequence(
     sequence: Iterable[Any], arg_name: str | None = None, prim_name: str | None = None
 ) -> Iterable[Any]:
-    """Return a sequence of ints from 0."""
+    """Return `sequence` if its items are ints of at least 0."""
     for i, item in enumerate(sequence):
         check_non_negative_int(item, f"{arg_name}[{i}]", prim_name)
     return sequence
@@ -135,22 +135,22 @@ def check_non_negative_int_sequence(
 def check_float(
     arg_value: Any, value: float, rel: int, arg_name: str | None = None, prim_name: str | None = None
 ) -> Any:
-    """Return a float that is in a relation to another one."""
+    """Return `arg_value` if it is a float with the relation `rel` to `value`."""
     return _check_number(arg_value, value, rel, float, arg_name, prim_name)
 
 
 def check_positive_float(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return a float above 0."""
+    """Return `arg_value` if it is a float above 0."""
     return check_float(arg_value, 0, GT, arg_name, prim_name)
 
 
 def check_non_negative_float(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return a float from 0."""
+    """Return `arg_value` if it is a float of at least 0."""
     return check_float(arg_value, 0, GE, arg_name, prim_name)
 
 
 def check_is_number(arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return a number of a type."""
+    """Return `arg_value` if it is a number of the given type."""
     if isinstance(arg_value, arg_type) and not isinstance(arg_value, bool):
         return arg_value
     subject = f"For '{prim_name}', the" if prim_name else "The"
@@ -160,12 +160,12 @@ def check_is_number(arg_value: Any, arg_type: type, arg_name: str | None = None,
 
 
 def check_is_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return an int."""
+    """Return `arg_value` if it is an int."""
     return check_is_number(arg_value, int, arg_name, prim_name)
 
 
 def check_is_float(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return a float."""
+    """Return `arg_value` if it is a float."""
     return check_is_number(arg_value, float, arg_name, prim_name)
 
 
@@ -178,7 +178,7 @@ def check_number_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> Any:
-    """Return a number of a type that lies between two others.
+    """Return `arg_value` if it is a number of the given type between two limits.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def check_int_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> Any:
-    """Return an int that lies between two others."""
+    """Return `arg_value` if it is an int between two limits."""
     return check_number_range(arg_value, lower_limit, upper_limit, rel, int, arg_name, prim_name)
 
 
@@ -217,12 +217,12 @@ def check_float_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> Any:
-    """Return a float that lies between two others."""
+    """Return `arg_value` if it is a float between two limits."""
     return check_number_range(arg_value, lower_limit, upper_limit, rel, float, arg_name, prim_name)
 
 
 def check_bool(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
-    """Return a bool."""
+    """Return `arg_value` if it is a bool."""
     if not isinstance(arg_value, bool):
         raise ScriptTypeError(f"{_subject(arg_name, prim_name)} must be a bool, but got {type(arg_value).__name__}.")
     return arg_value
@@ -231,7 +231,7 @@ def check_bool(arg_value: Any, arg_name: str | None = None, prim_name: str | Non
 def check_string(
     arg_value: Any, valid_values: Iterable[str], arg_name: str | None = None, prim_name: str | None = None
 ) -> Any:
-    """Return one of some strings."""
+    """Return `arg_value` if it is one of the given strings."""
     if isinstance(arg_value, str) and arg_value in valid_values:
         return arg_value
     subject = _subject(arg_name or "parameter", prim_name)
@@ -239,7 +239,7 @@ def check_string(
 
 
 def check_value_type(arg_name: str, arg_value: Any, valid_types: Any, prim_name: str | None = None) -> Any:
-    """Return a value of one of some types; a bool is an int only where bool is named.
+    """Return `arg_value` if it has one of the given types; a bool does not count as an int.
 
     Examples
     --------
@@ -258,14 +258,14 @@ def check_value_type(arg_name: str, arg_value: Any, valid_types: Any, prim_name:
 
 
 def check_isinstance(arg_name: str, arg_value: Any, classes: Any) -> Any:
-    """Return an instance of one of some classes."""
+    """Return `arg_value` if it is an instance of one of the given classes."""
     if not isinstance(arg_value, classes):
         raise ScriptValueError(f"The parameter '{arg_name}' must be isinstance of {classes}, but got {arg_value}.")
     return arg_value
 
 
 def twice(x: Any) -> Any:
-    """Return a pair of a number; what is a tuple already stays.
+    """Return a number twice, and a tuple unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The capture that is under way, if any: operators ask here whether they run or are recorded."""
+"""The current capture: tells operators whether they are run or recorded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ _current: "ContextVar[Tracer | None]" = ContextVar("tracer", default=None)
 
 
 def capturing() -> "Tracer | None":
-    """Return the capture under way, None in PYNATIVE."""
+    """Return the current capture, or None in PYNATIVE."""
     return _current.get()
 
 
 @contextmanager
 def tracing(tracer: "Tracer | None") -> "Iterator[Tracer | None]":
-    """Let operators be recorded by `tracer` (None: let them run)."""
+    """Record operators with `tracer`; with None, run them."""
     token = _current.set(tracer)
     try:
         yield tracer

@@ -1,4 +1,4 @@
-"""Starts the dump that the environment asks for, and ends it with the process."""
+"""The dump configured by the environment: its start at the first compile, and its end with the process."""
 
 import os
 import sys
@@ -37,7 +37,7 @@ __all__ = [
     "stop",
 ]
 
-_DEVICES = 16  # of a server, at most
+_DEVICES = 16  # the most devices of a server
 _SOURCE = "mindspore/ccsrc/tools/data_dump"
 _LEVELS = MappingProxyType({"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3})
 
@@ -48,15 +48,15 @@ class _Dumps:
     def __init__(self) -> None:
         self.of: WeakKeyDictionary[Session, DumpService | None] = WeakKeyDictionary()
         self.exceptions: WeakKeyDictionary[Session, ExceptionDump | None] = WeakKeyDictionary()
-        self.scene = "lite_exception"  # dump_scene of the config that ACL gets [spec mindspore 5.4]
+        self.scene = "lite_exception"  # dump_scene of the config passed to ACL [spec mindspore 5.4]
         self.control = DumpControl()
 
 
 @dataclass(slots=True)
-class _Asked:
-    """Whether any rank of the process compiled a graph, so that the config was read."""
+class _Compiled:
+    """Whether any rank of the process has compiled a graph, which is when the config is read."""
 
-    asked: bool = False
+    compiled: bool = False
 
 
 def _dumps() -> _Dumps:
@@ -64,34 +64,34 @@ def _dumps() -> _Dumps:
 
 
 def ensure_dump(session: "Session", environment: Mapping[str, str] | None = None) -> "DumpService | None":
-    """The session's dump, started on the first call, as the real system does at the first compile.
+    """Return the session's dump, which starts at the first call, as in the real system at the first compile.
 
     Parameters
     ----------
     session : Session
     environment : mapping, optional
-        By default the process's, read now: a script may set ``MINDSPORE_DUMP_CONFIG`` until its first compile.
-        [spec observed 1.5]
+        The process's current environment if None: a script may set ``MINDSPORE_DUMP_CONFIG`` until its first
+        compile. [spec observed 1.5]
 
     Raises
     ------
     DumpConfigError
-        For a config that the vendor refuses; the next compile reads the file again, as the vendor does.
+        For a config that the vendor refuses; the next compile reads the file again, as in the vendor.
     """
     found = dict(os.environ) if environment is None else environment
-    root().get(_Asked).asked = True
+    root().get(_Compiled).compiled = True
     dumps = _dumps()
     if session not in dumps.of:
         dumps.of[session] = _start(session, found)
     service = dumps.of[session]
     if session.target == "Ascend" and session.observers.failing is None:
-        # the exception dump listens from the first failure on: most runs have none
+        # the exception dump is attached at the first failure, since most runs have no failure
         session.observers.failing = partial(_fail, ref(session), found)
     return service
 
 
 def _fail(session: "ref[Session]", environment: Mapping[str, str]) -> None:
-    """Let the exception dump see a kernel that fails."""
+    """Attach the exception dump when a kernel fails."""
     dumps, owner = _dumps(), session()
     if owner is not None and owner not in dumps.exceptions:
         service = dumps.of.get(owner)
@@ -99,9 +99,9 @@ def _fail(session: "ref[Session]", environment: Mapping[str, str]) -> None:
 
 
 def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService | None":
-    """The dump of MINDSPORE_DUMP_CONFIG."""
+    """Start the dump of MINDSPORE_DUMP_CONFIG."""
     if not environment.get("MINDSPORE_DUMP_CONFIG"):
-        return None  # nothing of the dump is loaded where none is asked for
+        return None  # without a config, no module of the dump is loaded
     from dumpsim.device.chip import OverflowMode
     from dumpsim.device.overflow import overflow_mode
     from dumpsim.dump.service import DumpService, SessionInfo
@@ -150,7 +150,7 @@ def _start(session: "Session", environment: Mapping[str, str]) -> "DumpService |
 
 
 def _planned(info: "SessionInfo", asked: "Asked", environment: Mapping[str, str]) -> "DumpService":
-    """A dump that is only counted, with what smaller configs would dump."""
+    """Create a dump that only counts, for this config and for smaller ones."""
     from dumpsim.dump.planned import PlannedDump
     from dumpsim.modes.variants import dumping_devices, smaller
 
@@ -166,7 +166,7 @@ def _planned(info: "SessionInfo", asked: "Asked", environment: Mapping[str, str]
 
 
 def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -> "ExceptionDump | None":
-    """The exception dump of CANN, which needs no config."""
+    """Start CANN's exception dump, which needs no config."""
     from dumpsim.dump.exception import ExceptionDump
     from dumpsim.dump.scene import choose
 
@@ -182,14 +182,14 @@ def _arm(session: "Session", environment: Mapping[str, str], path: str | None) -
 
 
 def _exception_dump() -> str:
-    """``exception_dump`` of the context's ``ascend_config``, "" where the script does not say."""
+    """Return ``exception_dump`` of the context's ``ascend_config``, or "" if it is not set."""
     from dumpsim.frontends.mindspore.context import get_context
 
     return str((get_context("ascend_config") or {}).get("exception_dump", ""))
 
 
 def set_aclinit(config: Mapping[str, Any]) -> None:
-    """What the script hands to ACL at its start: only the scene of the exception dump has an effect.
+    """Configure ACL, as at its start; only the scene of the exception dump has an effect.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For something that is no such mapping.
+        For anything but such a mapping.
     UnsupportedError
         For other settings of ACL.
 
@@ -217,24 +217,24 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
     scene = config.get("dump", {}).get("dump_scene", LITE)
     if scene not in (LITE, LITE_OFF):
         raise ScriptValueError(
-            f"{scene!r} is not a scene", where="aclinit_config: dump.dump_scene", allowed=(LITE, LITE_OFF),
+            f"unknown scene {scene!r}", where="aclinit_config: dump.dump_scene", allowed=(LITE, LITE_OFF),
             nearest=nearest(str(scene), (LITE, LITE_OFF)),
         )  # fmt: skip
     _dumps().scene = scene
 
 
 def begin_sink(size: int = 1) -> None:
-    """A data sink begins; its graph is the first that the real system compiles, so the dump starts here.
+    """Start the dump at the start of a data sink, whose graph is the first that the real system compiles.
 
     Parameters
     ----------
     size : int
-        Steps that a call of the network takes.
+        Number of steps in one call of the network.
 
     Raises
     ------
     DumpConfigError, ScriptValueError
-        Where the dump cannot follow a data sink, or not one of that size.
+        If the dump does not support a data sink, or not one of that size.
     """
     from dumpsim.runtime.session import Session
 
@@ -243,23 +243,23 @@ def begin_sink(size: int = 1) -> None:
         service.refuse_sink(size)
 
 
-def asked() -> bool:
+def has_compiled() -> bool:
     """Whether a graph was compiled in this process, which is when the dump config is read."""
-    return root().get(_Asked).asked
+    return root().get(_Compiled).compiled
 
 
 def dump_of(session: "Session") -> "DumpService | None":
-    """The session's dump if one was started."""
+    """Return the session's dump, or None if none was started."""
     return _dumps().of.get(session)
 
 
 def config_was_read(session: "Session") -> bool:
-    """Whether the session has looked for a dump config, which it does once, before its first graph is compiled."""
+    """Whether the session has read the dump config, which it does once, before its first graph is compiled."""
     return session in _dumps().of
 
 
 def finish_dump(session: "Session") -> None:
-    """End the session's dump: its manifest, and its summary on stderr."""
+    """End the session's dump: write its manifest, and print its summary to stderr."""
     service = _dumps().of.pop(session, None)
     if service is None:
         return
@@ -276,7 +276,7 @@ def finish_dump(session: "Session") -> None:
 
 
 def set_dynamic() -> None:
-    """Dump only between `start` and `stop`, whatever ``iteration`` says. [spec mindspore 1.6]"""
+    """Dump only between `start` and `stop`, regardless of ``iteration``. [spec mindspore 1.6]"""
     _dumps().control.dynamic = True
 
 
@@ -291,12 +291,12 @@ def stop() -> None:
 
 
 def set_initial_iteration(number: int) -> None:
-    """Let the script count the steps, from `number`; they name the directories."""
+    """Let the script count the steps, starting at `number`; the numbers name the directories."""
     _dumps().control.user_step = number
 
 
 def advance(steps: int = 1) -> None:
-    """Go on by some of the script's own steps."""
+    """Advance the script's step counter."""
     control = _dumps().control
     if control.user_step is None:
         _log("WARNING", "DumpStep", "the step is not counted by the script: call _set_init_iter first")
@@ -305,7 +305,7 @@ def advance(steps: int = 1) -> None:
 
 
 def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
-    """Life times of a session's tensors; the dump does not keep the session alive."""
+    """Return a function for the lifetimes of a session's tensors, which does not keep the session alive."""
 
     def found() -> Iterable[object]:
         alive = session()
@@ -315,7 +315,7 @@ def _lifetimes(session: "ref[Session]") -> Callable[[], Iterable[object]]:
 
 
 def _layouts(session: "ref[Session]") -> Callable[[], Iterable[object]]:
-    """How a session's tensors lie on the ranks; the dump does not keep the session alive."""
+    """Return a function for the layouts of a session's tensors on the ranks, which does not keep the session alive."""
 
     def found() -> Iterable[object]:
         alive = session()
@@ -325,14 +325,14 @@ def _layouts(session: "ref[Session]") -> Callable[[], Iterable[object]]:
 
 
 def _finish(session: "ref[Session]") -> None:
-    """End a session's dump with its rank."""
+    """End a session's dump when its rank ends."""
     alive = session()
     if alive is not None:
         finish_dump(alive)
 
 
 def _log(level: str, function: str, text: str) -> None:
-    """A line as the vendor's C++ side prints it. [spec observed 1.11]"""
+    """Print a line in the form of the vendor's C++ side. [spec observed 1.11]"""
     if _LEVELS[level] < int(log.get_level()):
         return
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Extents that `set_inputs` leaves to the run, as the script sees them while the graph is captured."""
+"""Extents that `set_inputs` leaves open until the graph runs, as the script sees them during capture."""
 
 from typing import Any, NoReturn
 
@@ -8,11 +8,11 @@ __all__ = ["OpenExtent", "OpenExtentError", "refuse_open", "shown"]
 
 
 class OpenExtentError(CaptureError):
-    """The script computes with an extent that is known only when the graph runs."""
+    """The script needs an extent that is known only when the graph runs."""
 
 
 class OpenExtent(int):
-    """An extent without a value: whatever needs one raises."""
+    """An extent without a value: every operation that needs the value raises."""
 
     __slots__ = ()
 
@@ -29,12 +29,12 @@ class OpenExtent(int):
 
 
 def shown(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape as the script sees it."""
+    """Return a shape as the script sees it."""
     return tuple(OpenExtent() if extent == -1 else extent for extent in shape) if -1 in shape else shape
 
 
 def refuse_open(value: Any) -> None:
-    """Raise for an operand or a result that holds an open extent."""
+    """Raise for an operand or a result that contains an open extent."""
     if isinstance(value, OpenExtent):
         value._fail()
     for element in value if isinstance(value, (tuple, list)) else ():

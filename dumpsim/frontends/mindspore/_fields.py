@@ -1,4 +1,4 @@
-"""The fields of the context: default, types and checks of each, with MindSpore's texts. [spec observed 4]"""
+"""The fields of the context: defaults, types and checks, with MindSpore's messages. [spec observed 4]"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,15 +15,15 @@ Check = Callable[[str, Any], Any]
 
 
 class _IllegalValueError(DumpsimError, RuntimeError):
-    """A value that MindSpore's C++ side refuses."""
+    """The RuntimeError for a value that MindSpore's C++ side refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One keyword of set_context.
 
-    `check` returns the value that is kept, or raises as MindSpore does; `deprecated` is the call that a warning
-    recommends instead; `idle` says why the emulation does nothing for the keyword.
+    `check` returns the value to store, or raises as MindSpore does; `deprecated` is the call that a warning recommends
+    instead; `idle` is the reason why the keyword has no effect here.
     """
 
     default: Any
@@ -34,12 +34,12 @@ class Field:
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value to keep.
+    """Return the value to store.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def _jit_config(name: str, value: dict[str, Any]) -> dict[str, Any]:
     return dict(value)
 
 
-# what the Ascend path takes: values, or types where any value of a type will do [observed 2.10]
+# allowed values in ``ascend_config``, or types of which every value is allowed [observed 2.10]
 _ASCEND: Mapping[str, tuple[str, ...] | tuple[type, ...]] = MappingProxyType(
     {
         "precision_mode": (
@@ -311,7 +311,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "support_binary": Field(
             default=False, check=_support_binary, idle="it reads the source of a network, not its byte code"
         ),
-        # taken and kept: the emulation neither fuses by graph kernels nor caches what it compiles
+        # stored without effect: there are no graph kernels and no compile cache here
         "runtime_num_threads": Field(default=0, types=(int,), check=_count("num of thread")),
         "enable_graph_kernel": Field(default=False, types=(bool,)),
         "graph_kernel_flags": Field(default="", types=(str,)),

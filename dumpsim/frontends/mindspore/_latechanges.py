@@ -1,4 +1,4 @@
-"""Changes of the dump's variables after the first compile, which have no effect. [decisions]"""
+"""Warnings about dump variables that are changed after the first compile, without effect. [decisions]"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -9,12 +9,12 @@ __all__ = ["LateChanges"]
 
 
 class LateChanges:
-    """Compares the environment with what the dump read, and reports each variable once.
+    """Compare the environment with the values that the dump read, and report each changed variable once.
 
     Parameters
     ----------
     environment : mapping
-        What the dump read.
+        The environment that the dump read.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class LateChanges:
         self._read = {name: environment.get(name) for name in READ_ONCE}
 
     def __call__(self) -> Iterator[str]:
-        """A warning for each variable that has changed since the last call."""
+        """Yield a warning for each variable that has changed since the last call."""
         for name, value in list(self._read.items()):
             if os.environ.get(name, value) != value:
                 del self._read[name]

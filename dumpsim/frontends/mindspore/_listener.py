@@ -1,7 +1,7 @@
-"""Listeners to the calls that a script makes op by op: of cells, of functions of ``ops``, of methods of tensors.
+"""Listeners to a script's calls in PYNATIVE: of cells, of functions of ``ops``, of methods of tensors.
 
-Nothing is replaced while a script runs: the calls go through here from the start, and ask whether somebody listens. In
-a graph nobody is asked, because no values are there yet.
+Nothing is replaced while a script runs: all calls pass through this module, which notifies the attached listeners.
+Calls within a graph are not reported, because they have no values yet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,39 +31,39 @@ Kind = Literal["cell", "function", "method"]
 
 
 class Listener(Protocol):
-    """Observes calls, and lets them happen."""
+    """An observer of calls, which it lets proceed."""
 
     def call(
         self, kind: Kind, what: Any, proceed: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """A call of a cell (`what`), of a function or method (its name).
+        """Observe a call of a cell (`what`), or of a function or method (`what` is its name).
 
-        Returns what the call gives. `args` of a method begin with the tensor, those of a cell do not hold the cell.
+        Return the result of the call. The `args` of a method begin with the tensor; those of a cell exclude the cell.
         """
         ...
 
     @property
     def is_neutral(self) -> bool:
-        """Whether dropout lets everything through while this one listens, in graphs as well."""
+        """Whether dropout is disabled while this listener is attached, in graphs as well."""
         ...
 
     def graph(self, name: str) -> None:
-        """A cell or function runs as a graph: its calls are not observed."""
+        """Observe that a cell or function runs as a graph, whose calls are not reported."""
         ...
 
     @property
     def observes_gradients(self) -> bool:
-        """Whether `gradient` is of use now: then backward passes run op by op too."""
+        """Whether to report gradients to `gradient`; if so, backward passes run operator by operator too."""
         ...
 
     def gradient(self, tensor: Any, gradient: Callable[[], Any]) -> None:
-        """The whole gradient by a tensor of the forward pass is known, in the order of the backward pass."""
+        """Observe the complete gradient of a tensor of the forward pass, in the order of the backward pass."""
         ...
 
 
 @dataclass(slots=True)
 class _State:
-    """Those who listen, in any thread of the rank."""
+    """The listeners of the rank, in all its threads."""
 
     present: tuple[Listener, ...] = ()
 
@@ -74,14 +74,14 @@ def listeners() -> tuple[Listener, ...]:
 
 
 def attach(listener: Listener) -> None:
-    """Notify `listener` of calls from now on; those attached later are inside of those before."""
+    """Notify `listener` of calls from now on; listeners attached later are nested within earlier ones."""
     state = current().get(_State)
     if listener not in state.present:
         state.present = (*state.present, listener)
 
 
 def detach(listener: Listener) -> None:
-    """Undo `attach`; does nothing for one that is not attached."""
+    """Undo `attach`; do nothing for a listener that is not attached."""
     state = current().get(_State)
     state.present = tuple(other for other in state.present if other is not listener)
 
@@ -104,7 +104,7 @@ def _notified(
 
 
 def neutral() -> bool:
-    """Whether dropout lets everything through, for one who listens.
+    """Whether a listener disables dropout.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def ran_graph(name: str) -> None:
 
 
 def observed(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, with its calls observed under `name`.
+    """Wrap a function so that its calls are observed under `name`.
 
     Examples
     --------
@@ -144,12 +144,12 @@ def observed(kind: Kind, name: str, function: Callable[..., Any]) -> Callable[..
 
 
 def unobserved(function: Any) -> Any:
-    """Return what `observed` was given: for the framework's own use of its functions."""
+    """Return the function that `observed` wrapped, for calls by the framework itself."""
     return getattr(function, "__wrapped__", function)
 
 
 def observed_methods(names: Iterable[str] = ()) -> Callable[[type], type]:
-    """Decorator of classes: observe the calls of all public methods and operators, or of those named."""
+    """Decorate a class to observe the calls of the named methods, or of all public methods and operators."""
 
     def decorated(cls: type) -> type:
         for name in tuple(names) or tuple(vars(cls)):

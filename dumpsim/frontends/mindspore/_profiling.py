@@ -1,4 +1,4 @@
-"""Profiles of the rank: ``set_context(enable_profiling=True)`` records until it is switched off or the rank ends."""
+"""Profiles of the rank, which ``set_context(enable_profiling=True)`` records until it is unset or the rank ends."""
 
 import sys
 
@@ -17,10 +17,10 @@ class _Profiling:
     """The profile of the rank."""
 
     def __init__(self) -> None:
-        self.recorder: Recorder | None = None  # the one that records, from any caller
+        self.recorder: Recorder | None = None  # the active recorder, of any caller
         self.options: ProfilingOptions | None = None  # of set_context
         self.text = ""
-        self.closes = False  # the rank's end writes the profile
+        self.closes = False  # whether the profile is written when the rank ends
 
 
 def _state() -> _Profiling:
@@ -28,12 +28,12 @@ def _state() -> _Profiling:
 
 
 def switch_profiling(on: bool, text: str) -> None:
-    """Follow ``enable_profiling`` and ``profiling_options``; what was recorded so far is written where they change.
+    """Apply ``enable_profiling`` and ``profiling_options``; if they change, write the profile recorded so far.
 
     Raises
     ------
     ScriptValueError, ScriptTypeError
-        For options that cannot be met.
+        For unsupported options.
     """
     state = _state()
     if on and state.options is not None and state.text == text:
@@ -50,12 +50,12 @@ def switch_profiling(on: bool, text: str) -> None:
 
 
 def record(recorder: Recorder) -> None:
-    """Let a recorder observe the rank's session, or the one that it will have.
+    """Let a recorder observe the rank's session, even if the session does not exist yet.
 
     Raises
     ------
     ScriptRuntimeError
-        Where another one does.
+        If another recorder is active.
     """
     state = _state()
     if state.recorder is not None:
@@ -70,7 +70,7 @@ def record(recorder: Recorder) -> None:
 
 
 def release(recorder: Recorder) -> Profile | None:
-    """Stop a recorder; None where the rank never had a session."""
+    """Stop a recorder and return its profile, or None if the rank never had a session."""
     state = _state()
     assert state.recorder is recorder
     state.recorder = None
@@ -103,7 +103,7 @@ def _finish() -> None:
 
 
 def _warn_of_points(profile: Profile, options: ProfilingOptions) -> None:
-    """Say which of the operators that the script names never ran."""
+    """Report the operators named in the options that never ran."""
     names = {task.name for task in profile.tasks if task.is_kernel}
     for key, name in (("fp_point", options.fp_point), ("bp_point", options.bp_point)):
         if name and name not in names:

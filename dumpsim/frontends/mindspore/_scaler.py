@@ -1,4 +1,4 @@
-"""``mindspore.amp.DynamicLossScaler``: a scale of the loss that a script's own training step adjusts."""
+"""``mindspore.amp.DynamicLossScaler``: a scale of the loss for hand-written training steps."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ["DynamicLossScaler"]
 
 
 def _each(inputs: Any, scale: Any) -> Any:
-    """Every tensor of a loss or of gradients, times the scale."""
+    """Multiply every tensor of a loss or of gradients by the scale."""
     if isinstance(inputs, (tuple, list)):
         return tuple(_each(item, scale) for item in inputs)
     if not isinstance(inputs, Tensor):
@@ -23,7 +23,7 @@ def _each(inputs: Any, scale: Any) -> Any:
 
 
 class DynamicLossScaler:
-    """Shrinks the scale with every overflow and grows it after so many steps without one.
+    """A scale that shrinks at every overflow and grows after `scale_window` steps without one.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ class DynamicLossScaler:
         self.scale_window, self.scale_factor = scale_window, scale_factor
 
     def scale(self, inputs: Any) -> Any:
-        """The loss, or a tuple of losses, times the scale."""
+        """Multiply the loss, or a tuple of losses, by the scale."""
         return _each(inputs, self.scale_value)
 
     def unscale(self, inputs: Any) -> Any:
-        """The loss or the gradients without the scale."""
+        """Divide the loss or the gradients by the scale."""
         return _each(inputs, ops.div(1.0, self.scale_value))
 
     def adjust(self, grads_finite: Any) -> bool:
-        """Change the scale after a step: `grads_finite` is what `amp.all_finite` says of its gradients."""
+        """Adjust the scale after a step; `grads_finite` is the result of `amp.all_finite` for its gradients."""
         finite = grads_finite if isinstance(grads_finite, Tensor) else Tensor(bool(grads_finite))
         grown = ops.mul(self.scale_value, float(self.scale_factor))
         due = ops.logical_and(ops.equal(self.counter, self.scale_window - 1), ops.isfinite(grown))

@@ -1,4 +1,4 @@
-"""The session of the script, as its context configures it: what a capture and an operator need of either."""
+"""The session of the script, configured by its context, for captures and operators."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ __all__ = ["context_level", "current_session", "graph_saver", "observe_failures"
 
 
 def current_session(jit_level: str | None = None) -> Session:
-    """Return the session, configured by the script's context or a JitConfig; a configured dump observes it."""
+    """Return the session, configured by the script's context or a JitConfig and observed by the configured dump."""
     session = Session.current()
     use_device_id()
     session.configure(
@@ -24,30 +24,30 @@ def current_session(jit_level: str | None = None) -> Session:
 
 
 def context_level() -> str:
-    """Return the jit_level of the script's context; an unset one follows the chip in GRAPH_MODE. [decisions]"""
+    """Return the jit_level of the script's context; if unset, the chip decides in GRAPH_MODE. [decisions]"""
     level: str = get_context("jit_level")
     return level or ("" if get_context("mode") == GRAPH_MODE else "O0")
 
 
 def observe_failures() -> None:
-    """Let the exception dump observe the session if it does not yet: PYNATIVE may not have compiled any graph."""
+    """Make sure that the exception dump observes the session, since PYNATIVE may not have compiled any graph."""
     _ensure_dump(Session.current())
 
 
 def _ensure_dump(session: Session) -> None:
-    # imported here: a script that runs nothing loads nothing of the dump
+    # imported here, so that a script that runs no operator loads no module of the dump
     from dumpsim.frontends.mindspore._dumping import ensure_dump
 
     ensure_dump(session)
 
 
 def with_class_names() -> bool:
-    """Return whether the scopes of cells hold the names of their classes."""
+    """Return whether the scopes of cells contain the names of their classes."""
     return bool(get_context("reserve_class_name_in_scope"))
 
 
 def graph_saver(session: Session) -> GraphSaver:
-    """Return what saves graphs: as ``MS_DEV_SAVE_GRAPHS`` and its path say, else the script's context."""
+    """Return the saver of graphs, configured by ``MS_DEV_SAVE_GRAPHS`` and its path, else by the script's context."""
     level = session.environment.get("MS_DEV_SAVE_GRAPHS") or get_context("save_graphs")
     path = Path(session.environment.get("MS_DEV_SAVE_GRAPHS_PATH") or get_context("save_graphs_path") or ".")
     if session.environment.get("MS_ROLE") or current().world.ranks > 1:  # as under msrun [spec observed 5.3]

@@ -1,8 +1,8 @@
-"""Stand-ins: what a script gets for a name that the real MindSpore has and the front end does not define.
+"""Stand-ins for names that the real MindSpore has and the front end does not define.
 
-Every such name imports. Constants and enums have the vendor's values, exceptions can be raised and caught, classes can
-be named in ``isinstance`` and in class statements, and a module is a module. Whoever calls a function or makes an
-object of a class gets an `UnsupportedError` that names it and the nearest thing that the emulation has.
+Every such name can be imported. Constants and enums have the vendor's values, exceptions can be raised and caught,
+classes can be used in ``isinstance`` and as base classes, and modules are modules. Calling a function or creating an
+object raises an `UnsupportedError` that names it and the nearest emulated name.
 """
 
 import ast
@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 
 from dumpsim.core.errors import DumpsimError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore import _vendor
-from dumpsim.frontends.mindspore._kindred import kindred
+from dumpsim.frontends.mindspore._alternatives import alternative
 
 __all__ = ["ScriptModule", "StandIn", "StandInModule", "missing_member", "refusal", "vendor_module", "vendored"]
 
 _FRONT = "dumpsim.frontends"
-_NOTHING = object()
-# what Python and its tools ask every module for
+_MISSING = object()
+# attributes that Python and its tools look up in every module
 _OF_MODULES = frozenset(
     (
         *("__all__", "__annotations__", "__builtins__", "__cached__", "__dict__", "__doc__", "__file__", "__loader__"),
@@ -34,17 +34,17 @@ _OF_MODULES = frozenset(
 
 
 def vendored(module: str, name: str, own: Callable[[str], Any] | None = None) -> Any:
-    """Return what a name that a module does not define stands for: the ``__getattr__`` of every module.
+    """Return the object for a name that a module does not define: the ``__getattr__`` of every module.
 
     Parameters
     ----------
     module : str
-        The module as scripts know it, ``mindspore.nn``.
+        The module under its public name, such as ``mindspore.nn``.
     name : str
         The missing name.
     own : callable, optional
-        The module's own lookup, which raises AttributeError for what it does not know. Modules that have one call it
-        ``_own``, so that other modules find what it makes.
+        The module's own lookup, which raises AttributeError for an unknown name. It is always called ``_own``, so that
+        this module can find the names that it creates.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def vendored(module: str, name: str, own: Callable[[str], Any] | None = None) ->
         return submodule
     entry = _vendor.entries(module).get(name)
     if entry is None:
-        private = name[:1] == "_"  # hasattr with one, as tools ask for, does not compare thousands of public names
+        private = name[:1] == "_"  # do not compare private names, which tools look up, with thousands of public ones
         close = nearest(name, sorted(known for known in _vendor.names(module) if (known[:1] == "_") is private))
         hint = f" (did you mean {close!r}?)" if close else ""
         raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
@@ -82,13 +82,13 @@ def vendored(module: str, name: str, own: Callable[[str], Any] | None = None) ->
 
 
 def _dunder(module: str, name: str) -> Any:
-    """Return ``__all__`` of a module that has none of its own."""
+    """Return ``__all__`` of a module that does not define it."""
     if name == "__all__" and _vendor.is_module(module):
         return _vendor.exported(module)
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
-# -- what there is
+# -- emulated objects
 
 
 @cache
@@ -100,7 +100,7 @@ def _has_file(name: str) -> bool:
 
 
 def _front(path: str) -> ModuleType | None:
-    """Return the front end's module for one of the vendor's, None where no file has it."""
+    """Return the front end's module for a module of the vendor, or None if there is no file for it."""
     name = f"{_FRONT}.{path}"
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -110,31 +110,31 @@ def _front(path: str) -> ModuleType | None:
 
 @cache
 def _emulated_at(home: tuple[str, str]) -> tuple[str, str] | None:
-    """Return under which of its names the front end has an object of the vendor, None where it has not."""
-    return next((place for place in _vendor.places(home) if _own_value(*place) is not _NOTHING), None)
+    """Return the name of a vendor's object that the front end defines, or None if there is none."""
+    return next((name for name in _vendor.locations(home) if _own_value(*name) is not _MISSING), None)
 
 
 def _own_value(path: str, name: str) -> Any:
     module = _front(path)
     if module is None:
-        return _NOTHING
+        return _MISSING
     if name in vars(module):
         return vars(module)[name]
     own = vars(module).get("_own")
     try:
-        return _NOTHING if own is None else own(name)
+        return _MISSING if own is None else own(name)
     except AttributeError:
-        return _NOTHING
+        return _MISSING
 
 
 def _emulated(home: tuple[str, str]) -> Any:
-    """Return the front end's object for one of the vendor's, `_NOTHING` where there is none."""
-    place = _emulated_at(home)
-    return _NOTHING if place is None else _own_value(*place)
+    """Return the front end's object for an object of the vendor, or `_MISSING`."""
+    location = _emulated_at(home)
+    return _MISSING if location is None else _own_value(*location)
 
 
 def vendor_module(path: str) -> ModuleType:
-    """Return a module of the vendor: the front end's own, else a stand-in.
+    """Return the front end's module for a module of the vendor, or a stand-in.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def vendor_module(path: str) -> ModuleType:
 
 
 class ScriptModule(ModuleType):
-    """A module of the front end that a script has imported: ``import *`` binds all that the vendor exports."""
+    """A module of the front end imported by a script: ``import *`` binds everything that the vendor exports."""
 
     @property
     def __all__(self) -> list[str]:
@@ -170,10 +170,10 @@ class ScriptModule(ModuleType):
 
 
 class StandInModule(ModuleType):
-    """A module that the vendor has and the front end does not."""
+    """A stand-in for a module that the front end does not have."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{_FRONT}.{path}", f"``{path}``: its names import, nothing of it is emulated.")
+        super().__init__(f"{_FRONT}.{path}", f"``{path}``: its names can be imported, but none is emulated.")
         is_package = _vendor.is_package(path)
         self.__spec__ = ModuleSpec(self.__name__, None, is_package=is_package)
         if is_package:
@@ -193,23 +193,23 @@ class StandInModule(ModuleType):
         return f"<module {self._vendor_path!r} (not emulated)>"
 
 
-# -- what there is not
+# -- missing objects
 
 
 def refusal(module: str, name: str) -> UnsupportedError:
-    """Return the error for something of the vendor that is not emulated, with the nearest thing that is."""
+    """Return the error for a vendor's object that is not emulated, with the nearest emulated name."""
     return _refusal((module, name))
 
 
 def _refusal(home: tuple[str, str]) -> UnsupportedError:
-    path, name = _vendor.places(home)[0]
-    found = kindred(path, name) or (None if "." in name else _spelled_alike(path, name))
+    path, name = _vendor.locations(home)[0]
+    found = alternative(path, name) or (None if "." in name else _spelled_alike(path, name))
     hint = f", nearest is {found}" if found else ""
     return UnsupportedError(f"{name} is not emulated{hint}", where=path, code="DS-API-001")
 
 
 def _spelled_alike(path: str, name: str) -> str | None:
-    """Return the emulated name of a module that is spelled most like one that is not."""
+    """Return the emulated name of a module with the spelling most similar to a name that is not emulated."""
     from difflib import get_close_matches
 
     kind = name[:1].isupper()
@@ -223,20 +223,20 @@ def _spelled_alike(path: str, name: str) -> str | None:
 def _is_emulated(path: str, name: str) -> bool:
     entry = _vendor.entries(path)[name]
     home = entry.detail if entry.kind == "from" else (path, name)
-    return _emulated(home) is not _NOTHING
+    return _emulated(home) is not _MISSING
 
 
 def missing_member(owner: object, holder: str, text: str, name: str) -> AttributeError:
-    """Return the error for an attribute of a Tensor, Parameter or Cell that is not there.
+    """Return the error for a missing attribute of a Tensor, Parameter or Cell.
 
     Parameters
     ----------
     owner : object
-        What was asked.
+        The object without the attribute.
     holder : str
         The vendor's class.
     text : str
-        What the vendor says of an attribute that does not exist.
+        The vendor's message for an attribute that does not exist.
     name : str
         The attribute.
 
@@ -247,14 +247,14 @@ def missing_member(owner: object, holder: str, text: str, name: str) -> Attribut
     """
     if name[:1] != "_" and name in _vendor.members(holder):
         path = "mindspore.nn" if holder == "Cell" else "mindspore"
-        found = kindred(path, f"{holder}.{name}") or kindred(path, f"Tensor.{name}")
+        found = alternative(path, f"{holder}.{name}") or alternative(path, f"Tensor.{name}")
         hint = f", nearest is {found}" if found else ""
         text = f"{text.rstrip('.')}: {path}.{holder}.{name} is not emulated{hint} [DS-API-001]"
     return AttributeError(text, name=name, obj=owner)
 
 
 class StandIn:
-    """An object that the vendor's module holds and the emulation does not have; it refuses when it is used."""
+    """A stand-in for an object of the vendor's module; every use of it raises UnsupportedError."""
 
     __slots__ = ("_home",)
     _home: tuple[str, str]
@@ -265,7 +265,7 @@ class StandIn:
         return made
 
     def __init__(self, home: tuple[str, str]) -> None:
-        """Leave everything to `__new__`: a base class of the vendor may have an initialization of its own."""
+        """Do nothing, and do not call the initialization of a vendor's base class."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise _refusal(self._home)
@@ -281,18 +281,18 @@ class StandIn:
         raise AttributeError(f"{_refusal(self._home)}: no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"<{'.'.join(_vendor.places(self._home)[0])} (not emulated)>"
+        return f"<{'.'.join(_vendor.locations(self._home)[0])} (not emulated)>"
 
 
 def _value(module: str, name: str, entry: _vendor.Entry) -> Any:
-    """Return what an entry of the record stands for."""
+    """Return the object for an entry of the record."""
     if entry.kind == "module":
         return _module(entry.detail, (module, name))
     if entry.kind == "external":
         return _external(entry.detail[0], entry.detail[1], (module, name))
     home = entry.detail if entry.kind == "from" else (module, name)
     found = _emulated(home)
-    return _made(home) if found is _NOTHING else found
+    return _made(home) if found is _MISSING else found
 
 
 def _module(path: str, home: tuple[str, str]) -> Any:
@@ -312,9 +312,9 @@ def _external(path: str, name: str, home: tuple[str, str]) -> Any:
 
 
 def _made(home: tuple[str, str]) -> Any:
-    """Make what the record describes. Classes, enums and functions are made once; data and objects are made anew."""
+    """Create the object that the record describes; classes, enums and functions are created once and cached."""
     entry = _vendor.defined(home[0]).get(home[1])
-    if entry is None:  # of another package
+    if entry is None:  # it belongs to another package
         return _external(*home, home)
     match entry.kind:
         case "module":
@@ -327,7 +327,7 @@ def _made(home: tuple[str, str]) -> Any:
             return tuple(items) if kind == "tuple" else items
         case "member":
             owner, _, member = entry.detail.rpartition(".")
-            return getattr(_referred(owner), member, _NOTHING)
+            return getattr(_referred(owner), member, _MISSING)
         case "primitive":
             return _primitive(home, entry.detail)
         case "instance":
@@ -337,15 +337,15 @@ def _made(home: tuple[str, str]) -> Any:
 
 def _referred(reference: str) -> Any:
     path, name = _vendor.split(reference)
-    found = _emulated((path, name)) if path.partition(".")[0] == "mindspore" else _NOTHING
-    return _made((path, name)) if found is _NOTHING else found
+    found = _emulated((path, name)) if path.partition(".")[0] == "mindspore" else _MISSING
+    return _made((path, name)) if found is _MISSING else found
 
 
 def _primitive(home: tuple[str, str], detail: str) -> Any:
-    """Return the primitive that the vendor's module holds, made with the arguments that it was made with."""
+    """Return a primitive object of the vendor's module, created with the same arguments."""
     reference, _, arguments = detail.partition(" ")
     kind = _emulated(_vendor.split(reference))
-    if kind is _NOTHING:
+    if kind is _MISSING:
         return _instance(home, reference)
     try:
         return kind(**ast.literal_eval(arguments or "{}"))
@@ -363,7 +363,7 @@ def _instance(home: tuple[str, str], reference: str) -> Any:
         try:
             return new_class(kind.__name__, (StandIn, kind))(home)
         except (DumpsimError, TypeError, ValueError):
-            pass  # a type that cannot have subclasses, or with fields of its own
+            pass  # the type cannot have subclasses, or requires arguments
     return StandIn(home)
 
 
@@ -387,7 +387,7 @@ def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return text  # a value that no literal can write is named
+        return text  # a value that is not a literal is represented by its text
 
 
 def _function(home: tuple[str, str]) -> Any:
@@ -396,24 +396,24 @@ def _function(home: tuple[str, str]) -> Any:
 
     refuse.__module__, refuse.__name__ = home
     refuse.__qualname__ = home[1]
-    refuse.__doc__ = "Refuse: the emulation does not have it."
+    refuse.__doc__ = "Raise UnsupportedError: not emulated."
     return refuse
 
 
 def _class(home: tuple[str, str], bases: list[Any]) -> Any:
-    """Return a class that can be named, tested for and derived from; only exceptions have objects."""
+    """Return a class for ``isinstance`` and class statements; only exceptions can be instantiated."""
     classes = [base for base in bases if isinstance(base, type) and base is not object]
     for chosen in (tuple(classes), tuple(classes[:1]), ()):
         try:
             return new_class(home[1], chosen, exec_body=lambda space: space.update(_body(home, chosen)))  # noqa: B023
         except TypeError:
-            continue  # bases that do not go together here
+            continue  # incompatible bases
     raise AssertionError(f"no class for {home}")
 
 
 def _body(home: tuple[str, str], bases: tuple[type, ...]) -> Iterator[tuple[str, Any]]:
     yield "__module__", home[0]
-    yield "__doc__", "Refuse to be constructed: the emulation does not have it."
+    yield "__doc__", "Not emulated: creating an object raises UnsupportedError."
     if not any(issubclass(base, BaseException) for base in bases):
 
         def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:

@@ -1,12 +1,13 @@
-"""The names of the real MindSpore 2.10: what each module holds, and where each object is defined.
+"""The names of the real MindSpore 2.10: the contents of each module, and the defining module of each object.
 
-The record is made by ``fixtures/frontends/mindspore/record_vendor_names.py`` and read when a script first asks for a
+``fixtures/frontends/mindspore/record_vendor_names.py`` creates the record, which is read when a script first uses a
 name that the front end does not define. A row of it is a module; its fields are
 
-* ``classes``, ``functions``, ``instances``: what the module defines, by base classes, by nothing, by type;
-* ``enums``, ``members``, ``data``, ``sequences``, ``primitives``: what can be made again from the record;
-* ``from``: names that other modules define (``*`` are all public ones of them), ``external``: those of other packages;
-* ``modules``: names of modules, submodules not included; ``all``: its ``__all__``; ``package``: it has submodules.
+* ``classes``, ``functions``, ``instances``: names that the module defines, grouped by base classes, "" and type;
+* ``enums``, ``members``, ``data``, ``sequences``, ``primitives``: objects that can be recreated from the record;
+* ``from``: names defined by other modules (``*`` means all their public names), ``external``: by other packages;
+* ``modules``: names bound to modules other than submodules; ``all``: its ``__all__``; ``package``: whether it has
+  submodules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +16,25 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["Entry", "defined", "entries", "exported", "is_module", "is_package", "members", "names", "places", "split"]
+__all__ = [
+    "Entry",
+    "defined",
+    "entries",
+    "exported",
+    "is_module",
+    "is_package",
+    "locations",
+    "members",
+    "names",
+    "split",
+]
 
 _PACKAGE = "dumpsim.frontends.mindspore"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a name stands for.
+    """The object of a name.
 
     Attributes
     ----------
@@ -30,14 +42,15 @@ class Entry:
         ``class``, ``function``, ``instance``, ``enum``, ``member``, ``data``, ``sequence``, ``primitive``, ``module``,
         ``external``, ``from``.
     detail : str or tuple
-        Bases of a class, type of an instance, literal of data, name of a module, the place of what is from elsewhere.
+        Bases of a class, type of an instance, literal of data, name of a module, or module and name of an imported
+        object.
     """
 
     kind: str
     detail: Any = ""
 
 
-# field of the record whose names stand in lists -> kind
+# field of the record with lists of names -> kind
 _LISTED = MappingProxyType({"classes": "class", "functions": "function", "instances": "instance"})
 # field of the record with one text per name -> kind
 _SINGLE = MappingProxyType(
@@ -64,7 +77,7 @@ def _record() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def members(holder: str) -> frozenset[str]:
-    """Return the attributes of a class that users hold: Tensor, Parameter, Cell or Primitive.
+    """Return the attributes of one of the classes Tensor, Parameter, Cell and Primitive.
 
     Examples
     --------
@@ -95,7 +108,7 @@ def is_package(path: str) -> bool:
 
 
 def exported(path: str) -> list[str]:
-    """Return what ``from path import *`` binds in the real package: its ``__all__``, else its public names.
+    """Return the names that ``from path import *`` binds: the module's ``__all__``, else its public names.
 
     Examples
     --------
@@ -108,7 +121,7 @@ def exported(path: str) -> list[str]:
 
 @cache
 def _children() -> Mapping[str, Mapping[str, Entry]]:
-    """Submodules by package."""
+    """Return the submodules of every package."""
     found: dict[str, dict[str, Entry]] = {}
     for path in _record():
         parent, _, name = path.rpartition(".")
@@ -118,7 +131,7 @@ def _children() -> Mapping[str, Mapping[str, Entry]]:
 
 @cache
 def defined(path: str) -> Mapping[str, Entry]:
-    """Return what a module defines itself, by name.
+    """Return the objects that a module defines, by name.
 
     Examples
     --------
@@ -141,7 +154,7 @@ def defined(path: str) -> Mapping[str, Entry]:
 
 
 def _imported(path: str, field: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (name here, module, name there) of what a module has from elsewhere."""
+    """Yield (name here, module, name there) for the objects that a module imports."""
     for place, text in _record().get(path, {}).get(field, {}).items():
         for word in text.split():
             if word == "*":
@@ -157,7 +170,7 @@ def _public(path: str) -> list[str]:
 
 @cache
 def entries(path: str) -> Mapping[str, Entry]:
-    """Return what a module holds, by name: its submodules, what it defines, what it has imported.
+    """Return all objects of a module by name: submodules, definitions and imports.
 
     Examples
     --------
@@ -181,7 +194,7 @@ def names(path: str) -> frozenset[str]:
 
 
 @cache
-def _places() -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
+def _locations() -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for path in _record():
         for name, place, own in _imported(path, "from"):
@@ -189,21 +202,21 @@ def _places() -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
     return MappingProxyType({home: tuple(sorted(others, key=_publicity)) for home, others in found.items()})
 
 
-def _publicity(place: tuple[str, str]) -> tuple[bool, int, str]:
-    """Order places: public ones first, short ones first."""
-    path = ".".join(place)
+def _publicity(location: tuple[str, str]) -> tuple[bool, int, str]:
+    """Sort key of locations: public ones first, short ones first."""
+    path = ".".join(location)
     return "._" in path or ".auto_generate." in path, path.count("."), path
 
 
-def places(home: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return every (module, name) of an object by the place that defines it, the best known one first.
+def locations(home: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return every (module, name) of an object, given the one that defines it; the best known one first.
 
     Examples
     --------
-    >>> places(("mindspore.nn.layer.basic", "Dense"))[0]
+    >>> locations(("mindspore.nn.layer.basic", "Dense"))[0]
     ('mindspore.nn', 'Dense')
     """
-    return tuple(sorted((home, *_places().get(home, ())), key=_publicity))
+    return tuple(sorted((home, *_locations().get(home, ())), key=_publicity))
 
 
 def split(reference: str) -> tuple[str, str]:

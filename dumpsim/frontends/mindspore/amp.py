@@ -1,10 +1,10 @@
-"""``mindspore.amp``: scales of the loss, and mixed precision of cells (levels O1, O2 and O3)."""
+"""``mindspore.amp``: loss scaling, and mixed precision of cells (levels O1, O2 and O3)."""
 
 from typing import Any
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
-from dumpsim.frontends.mindspore import _halved, nn, ops
+from dumpsim.frontends.mindspore import _autocast, nn, ops
 from dumpsim.frontends.mindspore._checkparam import check_positive_int
 from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
 from dumpsim.frontends.mindspore._standin import vendored
@@ -32,21 +32,21 @@ _BLACK_LIST = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm)
 
 
 class LossScaleManager:
-    """Base of the managers of the scale of the loss."""
+    """Base of the loss scale managers."""
 
     def get_loss_scale(self) -> float:
-        """The scale."""
+        """Return the scale."""
         raise NotImplementedError
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """React to an overflow."""
+        """Update the scale after a step with or without an overflow."""
 
     def get_update_cell(self) -> nn.Cell | None:
-        """The cell that changes the scale; None where no step is dropped."""
+        """Return the cell that updates the scale, or None if no step is skipped."""
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A scale that stays.
+    """A constant scale.
 
     Examples
     --------
@@ -61,25 +61,25 @@ class FixedLossScaleManager(LossScaleManager):
         self._drop = drop_overflow_update
 
     def get_loss_scale(self) -> float:
-        """The scale."""
+        """Return the scale."""
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether steps with an overflow are dropped."""
+        """Return whether steps with an overflow are skipped."""
         return self._drop
 
     def get_update_cell(self) -> nn.Cell | None:
-        """The cell that keeps the scale; None where no step is dropped."""
+        """Return the cell with the constant scale, or None if no step is skipped."""
         cell: nn.Cell = nn.FixedLossScaleUpdateCell(self._loss_scale)
         return cell if self._drop else None
 
 
 class _OverflowError(DumpsimError, RuntimeError):
-    """A scale that overflows again and again."""
+    """The RuntimeError for too many overflows in a row."""
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A scale that shrinks with every overflow and grows after so many steps without one.
+    """A scale that shrinks at every overflow and grows after `scale_window` steps without one.
 
     Examples
     --------
@@ -102,11 +102,11 @@ class DynamicLossScaleManager(LossScaleManager):
         self.bad_step, self.bad_step_max = 0, 1000
 
     def get_loss_scale(self) -> float:
-        """The scale."""
+        """Return the scale."""
         return self.loss_scale
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """React to a step, with or without an overflow."""
+        """Update the scale after a step with or without an overflow."""
         if overflow:
             self.loss_scale = max(self.loss_scale / self.scale_factor, 1)
             self.last_overflow_iter = self.cur_iter
@@ -123,17 +123,17 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:
-        """Steps with an overflow are dropped."""
+        """Return True: steps with an overflow are skipped."""
         return True
 
     def get_update_cell(self) -> nn.Cell | None:
-        """The cell that changes the scale in a graph."""
+        """Return the cell that updates the scale in a graph."""
         cell: nn.Cell = nn.DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
         return cell
 
 
 class StaticLossScaler:
-    """Multiplies losses and divides gradients by a fixed scale.
+    """A constant scale, by which losses are multiplied and gradients divided.
 
     Examples
     --------
@@ -147,15 +147,15 @@ class StaticLossScaler:
         self.scale_value = float(scale_value)
 
     def scale(self, inputs: Any) -> Any:
-        """The loss, or a tuple of losses, times the scale."""
+        """Multiply the loss, or a tuple of losses, by the scale."""
         return _each(lambda t: ops.mul(t, Tensor(self.scale_value, t.dtype)), inputs)
 
     def unscale(self, inputs: Any) -> Any:
-        """The gradients without the scale."""
+        """Divide the gradients by the scale."""
         return _each(lambda t: ops.mul(t, Tensor(1.0 / self.scale_value, t.dtype)), inputs)
 
     def adjust(self, grads_finite: Any) -> bool:
-        """A fixed scale is never adjusted."""
+        """Return False: a constant scale is never adjusted."""
         return False
 
 
@@ -168,7 +168,7 @@ def _each(function: Any, inputs: Any) -> Any:
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Whether no element of any tensor is infinite or NaN.
+    """Return whether all elements of all tensors are finite.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 def _in_float32(value: Any) -> Any:
-    """Float tensors of a result as float32."""
+    """Cast the float tensors of a result to float32."""
     if isinstance(value, Tensor):
         return ops.cast(value, mstype.float32) if value.dtype.kind == "float" else value
     return tuple(_in_float32(item) for item in value) if isinstance(value, tuple) else value
 
 
 class _OutputTo16(nn.Cell):
-    """A cell that computes in float32 among cells that do not."""
+    """A cell that computes in float32 and returns 16 bits."""
 
     def __init__(self, backbone: nn.Cell, dtype: DType = mstype.float16) -> None:
         super().__init__(auto_prefix=False)
@@ -230,11 +230,11 @@ class _Float32WithLossCell(nn.Cell):
         return self._loss_fn(_in_float32(out), label)
 
 
-_Float32WithLossCell.__name__ = "WithLossCell"  # as scopes show it
+_Float32WithLossCell.__name__ = "WithLossCell"  # the name in scopes
 
 
 def _keep_float32(network: nn.Cell, black_list: tuple[type, ...], dtype: DType) -> None:
-    """Let some kinds of cells compute in float32."""
+    """Make the cells of a black list compute in float32."""
     for name, cell in list(network.name_cells().items()):
         if isinstance(cell, black_list):
             network._cells[name] = _OutputTo16(cell.to_float(mstype.float32), dtype)
@@ -243,14 +243,14 @@ def _keep_float32(network: nn.Cell, black_list: tuple[type, ...], dtype: DType) 
 
 
 def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType = mstype.float16) -> nn.Cell:
-    """A network that computes in 16 bits.
+    """Make a network compute in 16 bits.
 
     Parameters
     ----------
     network : Cell
-        It is changed.
+        It is modified.
     amp_level : {"O0", "O1", "O2", "O3"}
-        O1 changes the cells and primitives of `get_white_list` alone; O2 keeps batch and layer norms in float32.
+        O1 affects only the cells and primitives of `get_white_list`; O2 keeps batch and layer norms in float32.
     dtype : float16 or bfloat16
 
     Raises
@@ -258,7 +258,7 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
     UnsupportedError
         For "auto", which casts operator by operator.
     ScriptTypeError, ScriptValueError
-        For what is not a cell, and for other levels and types.
+        For a network that is not a cell, and for unknown levels and types.
     """
     if not isinstance(network, nn.Cell):
         raise ScriptTypeError(f"For amp_level '{amp_level}', the network type should be Cell.")
@@ -272,7 +272,7 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
             allowed=("O0", "O1", "O2", "O3"),
         )  # fmt: skip
     if amp_level == "O1":
-        _halved.halve(network, _halved.white_list(), dtype)
+        _autocast.autocast(network, _autocast.white_list(), dtype)
         network._amp_level = amp_level
         return network
     if amp_level not in _LEVELS:
@@ -286,7 +286,7 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
 
 
 def get_black_list() -> list[type]:
-    """Kinds of cells that stay in float32 at level O2.
+    """Return the kinds of cells that stay in float32 at level O2.
 
     Examples
     --------
@@ -297,25 +297,25 @@ def get_black_list() -> list[type]:
 
 
 def get_white_list() -> list[type]:
-    """Kinds of cells and primitives that compute in 16 bits at level O1.
+    """Return the kinds of cells and primitives that compute in 16 bits at level O1.
 
     Examples
     --------
     >>> nn.Dense in get_white_list()
     True
     """
-    return _halved.white_list()
+    return _autocast.white_list()
 
 
 def custom_mixed_precision(
     network: nn.Cell, *, white_list: Any = None, black_list: Any = None, dtype: DType = mstype.float16
 ) -> nn.Cell:
-    """A network that computes in 16 bits in the kinds of cells of a list, or everywhere but in those.
+    """Make a network compute in 16 bits in the cells of a white list, or everywhere except those of a black list.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For what is not a cell, no list or two of them, and for another type.
+        For a network that is not a cell, for no list or both lists, and for another type.
     """
     if not isinstance(network, nn.Cell):
         raise ScriptTypeError("The network type should be Cell.")
@@ -332,7 +332,7 @@ def custom_mixed_precision(
     if dtype not in (mstype.float16, mstype.bfloat16):
         raise ScriptValueError(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
     if white_list is not None:
-        _halved.halve(network, white_list, dtype)
+        _autocast.autocast(network, white_list, dtype)
         return network
     network.to_float(dtype)
     _keep_float32(network, tuple(black_list), dtype)
@@ -340,7 +340,7 @@ def custom_mixed_precision(
 
 
 def _accumulates(network: nn.Cell) -> bool:
-    """Whether a cell in a network takes its batch in parts and has its gradients accumulated."""
+    """Whether a cell in a network processes its batch in parts and accumulates gradients."""
     return any(isinstance(cell, nn.GradAccumulationCell) for _, cell in network.cells_and_names())
 
 
@@ -352,16 +352,16 @@ def build_train_network(
     boost_level: str = "O0",
     **kwargs: Any,
 ) -> nn.Cell:
-    """The cell that trains a network in steps.
+    """Build the cell that trains a network step by step.
 
     Parameters
     ----------
     network : Cell
-        It is changed where it computes in 16 bits.
+        It is modified if it shall compute in 16 bits.
     optimizer : Optimizer
     loss_fn : Cell, optional
     level : {"O0", "O1", "O2", "O3"}
-        O2 comes with a `DynamicLossScaleManager`.
+        O2 uses a `DynamicLossScaleManager` by default.
     boost_level : {"O0"}
     **kwargs
         ``cast_model_type``, ``keep_batchnorm_fp32``, ``loss_scale_manager``.
@@ -371,7 +371,7 @@ def build_train_network(
     UnsupportedError
         For levels that rewrite the network, and for boost.
     ScriptValueError
-        For other levels and keywords, and for steps that are dropped on a CPU. [observed 2.10]
+        For unknown levels and keywords, and for skipped steps on a CPU. [observed 2.10]
     """
     from dumpsim.frontends.mindspore.context import get_context
 
@@ -411,7 +411,7 @@ def build_train_network(
         )
     if _accumulates(network):
         raise UnsupportedError(
-            "accumulated gradients with a loss scale that changes are not emulated",
+            "accumulated gradients with a dynamic loss scale",
             where="build_train_network.loss_scale_manager",
             allowed=("None", "FixedLossScaleManager(drop_overflow_update=False)"),
         )

@@ -37,17 +37,17 @@ PYNATIVE_MODE = 1
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 DEBUG, RELEASE = 1, 0
 
-# keywords that 2.10 takes with any value and does nothing for [observed 2.10]
-_NO_LONGER = ("enable_sparse", "auto_tune_mode")
+# keywords that 2.10 accepts with any value and ignores [observed 2.10]
+_OBSOLETE = ("enable_sparse", "auto_tune_mode")
 _SITE = "For detailed usage of '{}', please refer to the Mindspore official website."
 
 
 class _DeviceError(ScriptValueError, RuntimeError):
-    """A device setting that MindSpore refuses with a RuntimeError."""
+    """The RuntimeError for a device setting that MindSpore refuses."""
 
 
 class _FileError(DumpsimError, OSError):
-    """A path that the script may not use."""
+    """The OSError for an invalid path."""
 
 
 @dataclass(slots=True)
@@ -66,19 +66,19 @@ def _state() -> _State:
 
 
 def _device_target() -> str:
-    """What ``dumpsim run --device`` says, else the script, else Ascend. [decisions]"""
+    """Return the target of ``dumpsim run --device``, else that of the script, else Ascend. [decisions]"""
     names = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
     forced = RunSettings.from_environment().device
     return names[forced] if forced else _state().values["device_target"] or "Ascend"
 
 
 def get_context(attr_key: str) -> Any:
-    """A setting.
+    """Return a setting.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a key that is not a string or is not known, with MindSpore's text.
+        For a key that is not a string or is unknown, with MindSpore's message.
 
     Examples
     --------
@@ -105,8 +105,8 @@ def set_context(*args: Any, **kwargs: Any) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a positional argument, an unknown key or a value that MindSpore refuses, with its text; settings before the
-        first bad one stay. ``enable_profiling`` with ``profiling_options`` that cannot be met is refused too.
+        For a positional argument, an unknown key or a value that MindSpore refuses, with its message; the settings
+        before the first invalid one take effect. Also for ``enable_profiling`` with unsupported ``profiling_options``.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def set_context(*args: Any, **kwargs: Any) -> None:
         raise ScriptTypeError("too many positional arguments")
     before = {key: _state().values[key] for key in ("enable_profiling", "profiling_options")}
     for key in sorted(kwargs, key=lambda name: name != "device_target"):
-        if key not in FIELDS and key not in _NO_LONGER:
+        if key not in FIELDS and key not in _OBSOLETE:
             raise ScriptValueError(
                 f"For 'context.set_context', the keyword argument {key} is not recognized! "
                 f"{_SITE.format('set_context')}"
@@ -130,10 +130,10 @@ def set_context(*args: Any, **kwargs: Any) -> None:
 
 
 def _profile(before: Mapping[str, Any]) -> None:
-    """Follow the settings of profiling, or take them back where they cannot be met."""
+    """Apply the settings of profiling, or restore the old ones if they are not supported."""
     values = _state().values
     if not values["enable_profiling"] and not before["enable_profiling"]:
-        return  # nothing of the profiler is loaded where none is asked for
+        return  # without profiling, no module of the profiler is loaded
     from dumpsim.frontends.mindspore._profiling import switch_profiling
 
     try:
@@ -150,7 +150,7 @@ def _set(key: str, value: Any) -> None:
             f"supports devices in '['Ascend']', but got '{_device_target()}', ignore it."
         )
         return
-    if key in _NO_LONGER:
+    if key in _OBSOLETE:
         logger.warning(
             f"For 'context.set_context', '{key}' parameter is deprecated, and will be removed in the next version."
         )
@@ -165,9 +165,9 @@ def _set(key: str, value: Any) -> None:
     if key == "print_file_path":
         _set_print_file_path(value)
         return
-    kept = checked(key, value)
+    accepted = checked(key, value)
     if key == "device_id":
-        _check_device_id(kept)
+        _check_device_id(accepted)
     if FIELDS[key].deprecated:
         logger.warning(
             f"For 'context.set_context', the parameter '{key}' will be deprecated and removed in a future version. "
@@ -175,15 +175,15 @@ def _set(key: str, value: Any) -> None:
         )
     if FIELDS[key].idle:
         logger.warning(f"For 'context.set_context', the emulation does nothing for '{key}': {FIELDS[key].idle}.")
-    _state().values[key] = kept
-    if key == "jit_config" and "jit_level" in kept:
-        _state().values["jit_level"] = kept["jit_level"]
+    _state().values[key] = accepted
+    if key == "jit_config" and "jit_level" in accepted:
+        _state().values["jit_level"] = accepted["jit_level"]
     if key in ("device_id", "device_target"):
         _choose_device()
 
 
 def _check_device_id(value: int) -> None:
-    """Refuse another device once one is in use: that is when it was read, a graph was compiled or, on Ascend, set.
+    """Refuse another device after one is in use: its id was read, a graph was compiled or, on Ascend, the id was set.
 
     Operators of PYNATIVE do not count on CPU and GPU. [observed 2.10]
     """
@@ -199,7 +199,7 @@ def _check_device_id(value: int) -> None:
 
 
 def use_device_id() -> None:
-    """Put the device's number into effect: a graph is compiled."""
+    """Fix the device id, because a graph is compiled."""
     _state().device_id_in_effect = True
 
 
@@ -210,7 +210,7 @@ def _is_open() -> bool:
 
 
 def _choose_device() -> None:
-    """Let the rank use the device that the script chose, where the target has devices by number."""
+    """Make the rank use the device chosen by the script, if the target has numbered devices."""
     state = _state()
     current().device_id = state.values["device_id"] if _device_target() == "Ascend" else state.given_device_id
 
@@ -227,12 +227,12 @@ def _set_print_file_path(value: Any) -> None:
 
 
 def _print_file(path: str) -> str:
-    """A path for the file of Print: a file that is there keeps its name, the new one gets the time after its own.
+    """Return the path for the file of Print; if the file exists, append the time to the new name.
 
     Raises
     ------
     OSError
-        For a directory, with MindSpore's text. [spec observed 3]
+        For a directory, with MindSpore's message. [spec observed 3]
     """
     from dumpsim.runtime.session import Session  # a script that sets its context loads no runtime
 
@@ -247,7 +247,7 @@ def _print_file(path: str) -> str:
 
 
 def get_jit_config() -> dict[str, Any]:
-    """Return what ``jit_config`` was set to.
+    """Return the value of ``jit_config``.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def get_jit_config() -> dict[str, Any]:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Choose, once, whether results must be the same in every run; those of the emulation always are.
+    """Set, once, whether results must be reproducible; those of the emulation always are.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        For a target or an id that MindSpore refuses; a second, different choice is a RuntimeError too.
+        For a target or an id that MindSpore refuses; for a second, different choice, the error is also a RuntimeError.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
 
 
 def _get_mode() -> int:
-    """0 in GRAPH_MODE, 1 in PYNATIVE_MODE."""
+    """Return 0 in GRAPH_MODE, 1 in PYNATIVE_MODE."""
     mode: int = _state().values["mode"]
     return mode
 

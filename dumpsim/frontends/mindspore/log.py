@@ -1,4 +1,4 @@
-"""``mindspore.log``: lines on stderr in MindSpore's form. [spec observed 1.11]"""
+"""``mindspore.log``: log lines on stderr in MindSpore's format. [spec observed 1.11]"""
 
 import os
 import sys
@@ -16,7 +16,7 @@ _DEFAULT = 2
 
 
 def get_level() -> str:
-    """The lowest level that is printed, as the number that ``GLOG_v`` takes.
+    """Return the lowest level that is printed, as a number of ``GLOG_v``.
 
     Examples
     --------
@@ -48,32 +48,32 @@ def _write(level: int, message: Any, args: tuple[Any, ...]) -> None:
 
 
 def debug(msg: Any, *args: Any) -> None:
-    """A line of level DEBUG."""
+    """Log a message with level DEBUG."""
     _write(0, msg, args)
 
 
 def info(msg: Any, *args: Any) -> None:
-    """A line of level INFO."""
+    """Log a message with level INFO."""
     _write(1, msg, args)
 
 
 def warning(msg: Any, *args: Any) -> None:
-    """A line of level WARNING."""
+    """Log a message with level WARNING."""
     _write(2, msg, args)
 
 
 def error(msg: Any, *args: Any) -> None:
-    """A line of level ERROR."""
+    """Log a message with level ERROR."""
     _write(3, msg, args)
 
 
 def critical(msg: Any, *args: Any) -> None:
-    """A line of level CRITICAL."""
+    """Log a message with level CRITICAL."""
     _write(4, msg, args)
 
 
 def vendor_warning(place: str, function: str, message: str) -> None:
-    """A warning in the form of MindSpore's C++ side: ``[file.cc:62] Function] message``."""
+    """Log a warning in the format of MindSpore's C++ side: ``[file.cc:62] Function] message``."""
     if int(get_level()) <= 2:
         print(_line(2, place, f"{function}] {message}"), file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""``mindspore.runtime``: the device as far as scripts wait for it."""
+"""``mindspore.runtime``: waiting for the device."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["launch_blocking", "synchronize"]
 
 
 def launch_blocking() -> None:
-    """Wait for every operator that is launched: each call of the front end does so anyway.
+    """Wait for every operator that is launched, as every call of the front end does anyway.
 
     Examples
     --------
