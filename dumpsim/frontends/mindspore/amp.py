@@ -411,7 +411,7 @@ def build_train_network(
         )
     if _accumulates(network):
         raise UnsupportedError(
-            "accumulated gradients with a dynamic loss scale",
+            "accumulated gradients with a dynamic loss scale are not emulated",
             where="build_train_network.loss_scale_manager",
             allowed=("None", "FixedLossScaleManager(drop_overflow_update=False)"),
         )

@@ -6,7 +6,7 @@ import pytest
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Parameter, Tensor, nn, ops
 from dumpsim.frontends.mindspore import _listener as listener
-from dumpsim.frontends.mindspore._capture.tapesegment import Backwards
+from dumpsim.frontends.mindspore._capture.tapesegment import BackwardCache
 from tests.inprocess import fresh
 
 
@@ -204,7 +204,7 @@ def test_the_graph_of_before_takes_new_values(monkeypatch):
 
 def test_old_graphs_make_room(monkeypatch):
     def alive(session):
-        session.backward_passes = Backwards(size=2)
+        session.backward_passes = BackwardCache(size=2)
         found = []
         for length in (1, 2, 1, 3, 1, 2):
             ops.grad(lambda x: ops.exp(x))(Tensor(rand(length)))

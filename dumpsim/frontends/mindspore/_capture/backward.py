@@ -1,7 +1,7 @@
-"""Gradients through graphs: a ``jit`` function that runs while PYNATIVE records has a graph as its backward pass.
+"""Gradients of ``jit`` functions in PYNATIVE: while gradients are recorded, the backward pass is a graph.
 
-Its forward pass is a graph of its own that gives out, after the results, the values that the gradient needs; the
-backward pass takes them, the gradients of the results and the arguments. [observed 2.10]
+The forward pass is then a separate graph, which returns the values needed by the gradient after its results. The
+backward pass takes these values, the gradients of the results and the arguments. [observed 2.10]
 """
 
 import weakref
@@ -37,21 +37,21 @@ Run = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Backward:
-    """The gradient of a forward pass, by all of its arguments and weights.
+    """The gradient of a forward pass with respect to all its arguments and weights.
 
     Attributes
     ----------
     graph : Graph
-        What is compiled for each choice of gradients. Its arguments are the gradients of the results, the saved values,
-        and arguments of the forward pass.
+        The graph, which is compiled for each choice of gradients. Its arguments are the gradients of the results, the
+        saved values, and arguments of the forward pass.
     arguments : list of int
-        Which arguments of the forward pass.
+        The indices of these arguments of the forward pass.
     gradients : list of Value or None
-        By the arguments, then by the weights.
+        The gradients of the arguments, then of the weights.
     inputs : tuple of int
-        Places of the arguments that can have a gradient.
+        Indices of the arguments that can have a gradient.
     weights : tuple of Parameter
-        The script's.
+        The Parameters of the script.
     """
 
     graph: Graph
@@ -59,12 +59,12 @@ class Backward:
     gradients: list[Value | None]
     inputs: tuple[int, ...]
     weights: tuple[Any, ...]
-    operators: frozenset[str] = frozenset()  # that are named once in a process, see `gradientnames`
-    numbers: int = 0  # of other nodes that the forward pass takes before its own, on top of those of every network
+    operators: frozenset[str] = frozenset()  # operators that are named once in a process, see `gradientnames`
+    numbers: int = 0  # extra node numbers that the forward pass uses before its own nodes
     _programs: dict[Any, Program] = field(default_factory=dict)
 
     def taken(self, known: set[str]) -> int:
-        """The numbers that the forward pass takes; `known` are the operators that were named before, and grows."""
+        """Return how many numbers the forward pass uses; operators named for the first time are added to `known`."""
         fresh = self.operators - known
         known |= fresh
         return len(fresh) + self.numbers
@@ -72,7 +72,7 @@ class Backward:
     def run(
         self, session: Any, chosen: tuple[int, ...], sens: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
     ) -> list[Any]:
-        """Arrays of the `chosen` gradients."""
+        """Return the arrays of the `chosen` gradients."""
         key = (chosen, weakref.ref(session), session.target, session.options().jit_level)
         program = self._programs.get(key)
         if program is None:
@@ -80,12 +80,12 @@ class Backward:
             session.ids.take(_BACKWARD)
             program = self._programs[key] = session.build(graph)
             session.compile(program)
-        arrays = [*sens, *saved, *(arguments[place]._array for place in self.arguments)]
+        arrays = [*sens, *saved, *(arguments[index]._array for index in self.arguments)]
         found: list[Any] = session.execute(program, arrays)
         return found
 
     def _with_outputs(self, chosen: tuple[int, ...]) -> Graph:
-        outputs = [self.gradients[place] for place in chosen]
+        outputs = [self.gradients[index] for index in chosen]
         assert all(value is not None for value in outputs)
         items: list[Value] = [value for value in outputs if value is not None]
         bundle = Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
@@ -93,18 +93,18 @@ class Backward:
         return replace(self.graph, trail=trail, output=bundle, is_tied=False)
 
 
-# numbers of nodes that the backward pass takes before its own, on top of those of every network [observed 2.10]
+# extra node numbers that the backward pass uses before its own nodes [observed 2.10]
 _BACKWARD = -1
 
 
 def saving(tracer: Tracer, result: Any) -> Backward | None:
-    """Let a captured graph give out what its gradient needs; None for a loop, whose rounds no graph gives out."""
+    """Make a captured graph return the values that its gradient needs; return None if it contains a loop."""
     graph = tracer.graph
     results = [tracer.value_of(tensor) for tensor in values.tensors_in(result)]
     whole = Node(op_type="MakeTuple", operands=results, abstract=TupleType(items=tuple(v.abstract for v in results)))
     graph.output = whole
-    expand_gradients(graph, find)  # a gradient of the script's own
-    merge_equal(simplify(drop_unused(graph, find)), find)  # what is differentiated was compiled before [observed 2.10]
+    expand_gradients(graph, find)  # gradients taken by the script itself
+    merge_equal(simplify(drop_unused(graph, find)), find)  # differentiation works on the compiled graph [observed 2.10]
     results = whole.operands
     nodes = below([whole])
     forward = list(everything(nodes))
@@ -114,12 +114,12 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         return None
     arguments = [parameter for parameter in graph.parameters if not parameter.is_weight]
     weights = [p for p in graph.parameters if p.is_weight and _is_float(p.abstract) and _is_trained(p.storage)]
-    inputs = tuple(place for place, parameter in enumerate(arguments) if _is_float(parameter.abstract))
+    inputs = tuple(index for index, parameter in enumerate(arguments) if _is_float(parameter.abstract))
     back = Tracer(tracer.name)
     sens = [Parameter(name="", abstract=_plain(value.abstract)) for value in results]
-    wanted = [*(arguments[place] for place in inputs), *weights]
+    wanted = [*(arguments[index] for index in inputs), *weights]
     seed = Parts(abstract=whole.abstract, items=tuple(sens))  # type: ignore[arg-type]
-    with tracing(back):  # for what the script itself writes of gradients
+    with tracing(back):  # custom gradients of the script
         capture_rules(back, tracer.rules, forward)
     graph.is_continued = graph.is_named_before = back.graph.is_continued = True
     node = gradient_node(whole, seed, wanted, function=tracer.calls.root, fills=False, sums="Default")
@@ -128,7 +128,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
         op_type="MakeTuple", operands=[g for g in gradients if g is not None], abstract=TupleType(items=())
     )
     taken: list[tuple[Value, Parameter]] = []
-    bundles: list[tuple[Node, Node]] = []  # a tuple of the forward pass, and what stands for it in the backward pass
+    bundles: list[tuple[Node, Node]] = []  # tuples of the forward pass, and their replacements in the backward pass
 
     def given(value: Value) -> Value:
         if isinstance(value, Node) and isinstance(value.abstract, TupleType):
@@ -146,18 +146,18 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
 
     replace_inner(back.graph, graph, given, whole_tuples=True)
     back.graph.trail[:0] = [bundle for _, bundle in bundles]
-    place_of = _visits(results)
+    position_of = _visits(results)
     kept: list[tuple[Value, Value]] = [(value, parameter) for value, parameter in taken if isinstance(value, Node)]
-    saved = sorted([*kept, *bundles], key=lambda pair: place_of(pair[0]))
-    places = {id(argument): place for place, argument in enumerate(arguments)}
-    used = [(places[id(v)], p) for v, p in taken if id(v) in places]
+    saved = sorted([*kept, *bundles], key=lambda pair: position_of(pair[0]))
+    indices = {id(argument): index for index, argument in enumerate(arguments)}
+    used = [(indices[id(v)], p) for v, p in taken if id(v) in indices]
     shared = [*(p for p in back.graph.parameters if p.is_weight), *(p for _, p in taken if p.is_weight)]
     elements = [p for _, value in saved for p in (value.operands if isinstance(value, Node) else (value,))]
     back.graph.parameters = [*sens, *elements, *(p for _, p in used), *shared]  # type: ignore[list-item]
     graph.output = tracer.make_tuple([*results, *(_given_out(value, graph, tracer) for value, _ in saved)])
     return Backward(
         graph=back.graph,
-        arguments=[place for place, _ in used],
+        arguments=[index for index, _ in used],
         gradients=_after(gradients, back.graph.output),
         inputs=inputs,
         weights=tuple(weight.storage for weight in weights),
@@ -167,21 +167,21 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
 
 
 def _given_out(value: Value, graph: Graph, tracer: Tracer) -> Value:
-    """A saved value as an output of the forward pass, which gives out a tuple part by part."""
+    """Turn a saved value into an output of the forward pass, which returns a tuple item by item."""
     if not isinstance(value.abstract, TupleType):
         return value
     parts: list[Value] = []
-    for place, item in enumerate(value.abstract.items):
-        node = Node(op_type="TupleGetItem", operands=[value, constant(place)], abstract=item, scope="Default")
+    for index, item in enumerate(value.abstract.items):
+        node = Node(op_type="TupleGetItem", operands=[value, constant(index)], abstract=item, scope="Default")
         graph.trail.append(node)
         parts.append(node)
     return tracer.make_tuple(parts)
 
 
 def _visits(results: Sequence[Value]) -> Callable[[Value], tuple[int, int]]:
-    """Where a value comes in a walk from the results, operands left to right; parts follow their tuple.
+    """Return the position of values in a walk from the results, operands left to right; items follow their tuple.
 
-    [observed 2.10: the values that forward graphs give out]
+    [observed 2.10: the saved values of forward graphs]
     """
     found: dict[int, int] = {}
     stack = list(reversed(results))
@@ -191,18 +191,18 @@ def _visits(results: Sequence[Value]) -> Callable[[Value], tuple[int, int]]:
             found[id(node)] = len(found)
             stack.extend(reversed(node.operands))
 
-    def place(value: Value) -> tuple[int, int]:
+    def position(value: Value) -> tuple[int, int]:
         if isinstance(value, Node) and value.op_type == "TupleGetItem":
             source, part = value.operands
             assert isinstance(part, Constant)
-            return (place(source)[0], part.value + 1)
+            return (position(source)[0], part.value + 1)
         return (found.get(id(value), len(found)), 0)
 
-    return place
+    return position
 
 
 def _after(gradients: Sequence[Value | None], bundle: Value) -> list[Value | None]:
-    """The gradients with what took the place of forward values."""
+    """Return the gradients after the replacement of forward values."""
     assert isinstance(bundle, Node)
     rest = iter(bundle.operands)
     return [next(rest) if gradient is not None else None for gradient in gradients]
@@ -231,23 +231,23 @@ def remember(
     saved: Sequence[Any],
     run: Run,
 ) -> None:
-    """Put the run of a graph onto the tape as one operator.
+    """Record the run of a graph on the tape as one operator.
 
     Parameters
     ----------
     session : Session
     function : callable
-        What was compiled.
+        The compiled function.
     args, kwargs
-        What it was called with; the cell of a method comes first.
+        Its arguments; the cell of a method comes first.
     result
-        What it returned.
+        Its result.
     compiled : Compiled
         Its forward pass.
     saved : sequence of ndarray
-        What that gave out for the gradient.
+        The values saved by the forward pass for the gradient.
     run : callable
-        Compiles and runs a function: for a gradient that runs the forward pass again.
+        Compiles and runs a function, for gradients that run the forward pass again.
     """
     outputs = tuple(values.tensors_in(result))
     back: Backward | None = compiled.backward
@@ -269,21 +269,21 @@ def _of_saved(
     outputs: Sequence[Any],
     saved: Sequence[Any],
 ) -> tuple[list[Any], Any]:
-    """Operands on the tape and the gradient rule that runs the backward pass."""
+    """Return the operands on the tape, and the gradient rule that runs the backward pass."""
     arguments = list(values.tensors_in((args, dict(kwargs)), parameters=False))
-    tensors = [*(arguments[place] for place in back.inputs), *back.weights]
+    tensors = [*(arguments[index] for index in back.inputs), *back.weights]
 
     def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         chosen = tuple(
-            place for place, tensor in enumerate(tensors) if b.is_asked(tensor) and back.gradients[place] is not None
+            index for index, tensor in enumerate(tensors) if b.is_asked(tensor) and back.gradients[index] is not None
         )
         if not chosen:
             return [None] * len(tensors)
         sens = [tensor._array for tensor in sens_of(b, out, dout, outputs)]
         arrays = back.run(session, chosen, sens, arguments, saved)
         found: list[Any] = [None] * len(tensors)
-        for place, array in zip(chosen, arrays, strict=True):
-            found[place] = b.value(values.tensor_of_array(array, tensors[place]._dtype))
+        for index, array in zip(chosen, arrays, strict=True):
+            found[index] = b.value(values.tensor_of_array(array, tensors[index]._dtype))
         return found
 
     return tensors, grad
@@ -300,7 +300,7 @@ def _again(
     weights: Sequence[Any],
     run: Run,
 ) -> tuple[list[Any], Any]:
-    """Operands on the tape and the gradient rule of a graph whose backward pass runs the forward pass again."""
+    """Return the operands on the tape, and a gradient rule that runs the forward pass again."""
     positions = tuple(i for i, arg in enumerate(args) if values.is_tensor(arg) and _has_gradient(arg))
     chosen = tuple(weight for weight in weights if _has_gradient(weight))
 
@@ -317,7 +317,7 @@ def _has_gradient(tensor: Any) -> bool:
 
 
 def _refuse_hidden(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Tensors inside of tuples and keywords would get no gradient in silence."""
+    """Raise for tensors in tuples and keywords, which would silently get no gradient."""
     nested = [arg for arg in args if isinstance(arg, (tuple, list))]
     if any(_has_gradient(tensor) for tensor in values.tensors_in((nested, dict(kwargs)), parameters=False)):
         raise UnsupportedError(
@@ -328,7 +328,7 @@ def _refuse_hidden(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 def _backward(
     function: Callable[..., Any], positions: tuple[int, ...], weights: tuple[Any, ...], run: Run
 ) -> Callable[..., tuple[Any, ...]]:
-    """The function that is compiled as the backward pass; one for each choice of what is differentiated."""
+    """Return the function to compile as the backward pass, one for each choice of arguments and weights."""
     made: dict[Any, Any] = function.__dict__.setdefault("_backward", {})
     key = (positions, *map(id, weights))
     if key not in made:

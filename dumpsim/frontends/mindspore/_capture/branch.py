@@ -1,4 +1,4 @@
-"""Branches on tensors: both sides are recorded once, and what they make different becomes outputs of an If node."""
+"""Branches on tensors: both sides are recorded once, and variables that differ become outputs of an If node."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,9 +40,9 @@ def branch(
     fixed: bool = False,
     live: Sequence[str] = (),
 ) -> None:
-    """An ``if`` statement; afterwards the variables hold what the branch that ran gave them.
+    """An ``if`` statement; afterwards, the variables have the values of the branch that ran.
 
-    `fixed` says that the condition has nothing but constants and attributes of the cell, `live` which variables are
+    `fixed` means that the condition uses only constants and attributes of the cell; `live` are the variables that are
     read after the statement.
     """
     truth = truth_of(test)
@@ -76,7 +76,7 @@ def choose(
     put: Callable[[tuple[Any, ...]], None],
     names: Sequence[str],
 ) -> Any:
-    """An ``if`` both of whose branches return; gives what they return."""
+    """An ``if`` of which both branches return; returns their value."""
     truth = truth_of(test)
     tracer = capturing()
     numbering.truth(tracer, position, test)
@@ -96,7 +96,7 @@ def choose(
 def either(
     tracer: Tracer, position: Position, condition: Any, then: Callable[[], Any], other: Callable[[], Any]
 ) -> Any:
-    """A value that a condition of the graph chooses; nothing else changes in the branches."""
+    """Choose a value by a condition of the graph; the branches change no variables."""
     sides = []
     for label, side in (("then", then), ("else", other)):
         with tracer.block(label) as graph:
@@ -105,7 +105,7 @@ def either(
 
 
 class _InsideBranch:
-    """Counts the branches around a statement of the present frame."""
+    """Counter of the branches around a statement of the current frame."""
 
     def __init__(
         self, tracer: Tracer | None, *, fixed: bool = True, variables: Callable[[], tuple[Any, ...]] = tuple
@@ -137,16 +137,16 @@ def _merge(
     *,
     control: Control | None = None,
 ) -> tuple[Any, ...]:
-    """The values of variables after a branch: those that the sides make different become outputs of an If node."""
+    """Return the values of variables after a branch; those that differ between sides become outputs of an If node."""
     (then, left), (other, right) = sides
     result: list[Any] = []
     outputs: tuple[list[Value], list[Value]] = ([], [])
-    slots: list[tuple[int, Any, int]] = []  # place in `result`, the structure, number of tensors
+    slots: list[tuple[int, Any, int]] = []  # index in `result`, the structure, number of tensors
     for name, a, b in zip(names, left, right, strict=True):
         if _agree(a, b):
             result.append(a)
             continue
-        if name == RESULT:  # read only where it was set
+        if name == RESULT:  # it is read only if it was set
             a, b = (zeros(b), b) if isinstance(a, Unbound) else (a, zeros(a) if isinstance(b, Unbound) else b)
         if isinstance(a, Unbound) or isinstance(b, Unbound):
             sides_of = ("true", "false") if isinstance(b, Unbound) else ("false", "true")
@@ -161,7 +161,7 @@ def _merge(
         tensors_a, tensors_b = tensors_of(a), tensors_of(b)
         where = f"{position.whole.path}:{position.whole.line}"
         if len(tensors_a) != len(tensors_b):
-            raise ScriptTypeError(f"the branches give {name!r} values of different structure", where=where)
+            raise ScriptTypeError(f"the branches set {name!r} to values of different structure", where=where)
         for one, two in zip(tensors_a, tensors_b, strict=True):
             if (one._dtype, one._shape) != (two._dtype, two._shape):
                 raise ScriptTypeError(
@@ -188,11 +188,11 @@ def _merge(
     )
     tracer.append(node)
     fresh = list(tracer.unpack(node, node.abstract))
-    for place, structure, count in slots:
-        result[place] = filled(structure, fresh[:count])
+    for index, structure, count in slots:
+        result[index] = filled(structure, fresh[:count])
         del fresh[:count]
-        if place < len(names):
-            tracer.name_value(names[place], result[place])
+        if index < len(names):
+            tracer.name_value(names[index], result[index])
     return tuple(result)
 
 

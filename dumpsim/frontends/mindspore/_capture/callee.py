@@ -1,4 +1,4 @@
-"""What a capture treats differently from a function: cells and primitives, which `nn` and `ops` define."""
+"""Base classes of cells and primitives, which a capture treats differently from functions."""
 
 __all__ = ["CellBase", "PrimitiveBase"]
 
@@ -8,6 +8,6 @@ class CellBase:
 
 
 class PrimitiveBase:
-    """Base of `ops.Primitive`: a capture counts its names by its operator type."""
+    """Base of `ops.Primitive`: a capture counts its node numbers by its operator type."""
 
     name: str

@@ -36,16 +36,16 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Compiled:
-    """A program and the structure of what it returns."""
+    """A program and the structure of its result."""
 
-    program: Program | None  # None where everything is known at capture
+    program: Program | None  # None if the result is known at capture
     result: Any
-    backward: Any = None  # `backward.Backward`, of the forward pass of a gradient
+    backward: Any = None  # `backward.Backward` for the forward pass of a gradient
     constants: bool = False  # whether tensors in tuples, lists and dicts are constants of the program
-    held: Any = None  # keeps these alive: their identities are keys
+    alive: Any = None  # objects whose ids are part of keys
 
     def weights(self, session: Session) -> list[Any]:
-        """The Parameters of the script that the program reads."""
+        """Return the Parameters of the script that the program reads."""
         return session.storages(self.program) if self.program is not None else []
 
     def run(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -53,7 +53,7 @@ class Compiled:
         return self.run_saving(session, args, kwargs)[0]
 
     def run_saving(self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """Run the program; what it returns, and the arrays that it gives out for its gradient."""
+        """Run the program; return its result, and the arrays saved for its gradient."""
         if self.program is None:
             return self.result, []
         arrays = [tensor._array for tensor in _fed(args, kwargs, self.constants)]
@@ -67,7 +67,7 @@ class Compiled:
 
 
 def run_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a cell in GRAPH_MODE: compile it for these argument types where that was not done, then run it.
+    """Call a cell in GRAPH_MODE: compile it for these argument types if necessary, then run it.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _level_of(cell: Any) -> Any:
 def compile_cell(
     cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], session: Session | None = None
 ) -> Compiled:
-    """Compile a cell for these argument types where that was not done, and do not run it.
+    """Compile a cell for these argument types if necessary, without running it.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def run_function(
 ) -> Any:
     """Call a function decorated with ``jit``: compile it for these argument types, then run it.
 
-    The first argument of a method of a cell is the cell. `jit_level` is that of its JitConfig, "" follows the context.
+    The first argument of a cell's method is the cell. `jit_level` is that of its JitConfig; for "" the context decides.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def run_function(
     programs: dict[Any, Compiled] = holder.setdefault("_programs", {})
     key = (target, signature((args, dict(kwargs)), None), _modes(cell), _settings(session), *map(id, bound))
     recording = tape.is_recording()
-    if recording:  # a graph of its own, which a gradient's forward pass then takes the place of [observed 2.10]
+    if recording:  # a separate graph, which the forward pass of a gradient then replaces [observed 2.10]
         key = ("gradient", *key)
     compiled = programs.get(key)
     if compiled is None:
@@ -176,7 +176,7 @@ def run_function(
 
 
 def run_data_graph(graph: Graph) -> None:
-    """Compile and run the graph that sets the queue of a data sink up; no script writes it, and it runs once."""
+    """Compile and run, once, the graph that initializes the queue of a data sink."""
     session = current_session()
     saver = graph_saver(session)
     program = session.build(graph, saved=saver.save if saver.active else None)
@@ -184,7 +184,7 @@ def run_data_graph(graph: Graph) -> None:
 
 
 def _with_hooks(construct: rewrite.Rewritten) -> rewrite.Rewritten:
-    """A cell's `construct` with what the script hooked around it."""
+    """Return a cell's `construct` with the hooks of the script."""
 
     @wraps(construct.function)
     def hooked(cell: Any, *args: Any, **kwargs: Any) -> Any:
@@ -194,50 +194,53 @@ def _with_hooks(construct: rewrite.Rewritten) -> rewrite.Rewritten:
 
 
 def _captured(capture: Callable[[], Compiled], *, shares: bool) -> Compiled:
-    """Capture; again where a loop is left on a tensor of the graph, or a function with branches is called twice.
+    """Capture; repeat it if a tensor of the graph ends a loop, or if a function with branches is called twice.
 
-    `shares` says that no gradient will be taken of the graph.
+    `shares` means that no gradient will be taken of the graph.
     """
-    places: frozenset[tuple[str, int]] = frozenset()
+    locations: frozenset[tuple[str, int]] = frozenset()
     keys: frozenset[Hashable] = frozenset()
     while True:
         try:
-            with jump.flagging(places), sharing.sharing(keys if shares else None):
+            with jump.flagging(locations), sharing.sharing(keys if shares else None):
                 return capture()
         except sharing.RepeatedError as problem:
             keys = problem.keys
         except jump.JumpError as problem:
-            if problem.place in places:
+            if problem.location in locations:
                 raise
-            path, line = problem.place
-            places |= {problem.place, (path, line if shares else -abs(line))}
+            path, line = problem.location
+            locations |= {problem.location, (path, line if shares else -abs(line))}
 
 
 def _is_open(stated: Any) -> bool:
-    """Whether `set_inputs` leaves extents to the run."""
+    """Whether `set_inputs` leaves extents open until the graph runs."""
     return stated is not None and any(-1 in tensor._shape for tensor in values.tensors_in(tuple(stated)))
 
 
 def _check_stated(stated: Any, args: tuple[Any, ...]) -> None:
-    """What `set_inputs` says must fit the arguments. [observed 2.10]"""
-    for place, (wanted, given) in enumerate(zip(stated, args, strict=False)):
+    """Check the arguments against the types declared by `set_inputs`. [observed 2.10]"""
+    for index, (wanted, given) in enumerate(zip(stated, args, strict=False)):
         if not values.is_tensor(wanted) or not values.is_tensor(given) or len(wanted._shape) != len(given._shape):
             continue
         for one, two in zip(wanted._shape, given._shape, strict=True):
             if one not in (-1, two):
                 raise ScriptValueError(
-                    f"For set_inputs and tuple(list) in set_inputs, the shape of {place + 1}th input must be the same "
+                    f"For set_inputs and tuple(list) in set_inputs, the shape of {index + 1}th input must be the same "
                     f"as expected, but got expected: {one}, and input: {two}!"
                 )
 
 
 def _warn_of_open(name: str, problem: Exception) -> None:
-    """A network that one graph for all shapes cannot hold gets one for each; its graph ids say so, and so do we."""
-    log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one for each shape.")
+    """Warn that a network needs a graph per shape instead of a single one, which changes its graph ids."""
+    log.warning(f"{name}: one graph for the open shapes of set_inputs is not possible ({problem}); one per shape.")
 
 
 def _settings(session: Session) -> tuple[Any, ...]:
-    """What decides the graph beside its arguments; a reference is no other's, while an identity comes back."""
+    """Return the settings that determine the graph besides its arguments.
+
+    A weak reference identifies the session, since the id of a session can be reused.
+    """
     options = session.options()
     return (
         parallel_settings(session.target),
@@ -250,7 +253,7 @@ def _settings(session: Session) -> tuple[Any, ...]:
 
 
 def _modes(cell: Any) -> tuple[Any, ...]:
-    """What of the cells decides the graph: training or not, flags."""
+    """Return the state of the cells that determines the graph: training flags and compile flags."""
     if cell is None:
         return ()
     return tuple(
@@ -260,7 +263,7 @@ def _modes(cell: Any) -> tuple[Any, ...]:
 
 
 def signature(value: Any, stated: Any) -> Any:
-    """What of an argument decides the graph: type and shape of tensors, the value of anything else."""
+    """Return the key of an argument: type and shape of tensors, the value of anything else."""
     if values.is_tensor(value):
         shape = tuple(value._shape)
         if values.is_tensor(stated):
@@ -281,7 +284,7 @@ def signature(value: Any, stated: Any) -> Any:
 
 
 def _dynamic(stated: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with -1 where `set_inputs` leaves it to the run."""
+    """Return the shape with -1 for the extents that `set_inputs` leaves open."""
     wanted = tuple(-1 if dim is None or dim == -1 else dim for dim in stated._shape)
     return wanted if len(wanted) == len(shape) else shape
 
@@ -298,13 +301,13 @@ def _compile(
     end: Callable[[Tracer, Any], Any] | None = None,
     constants: bool = False,
 ) -> Compiled:
-    """Capture, lower and plan; `end` gives the graph its output and decides about a backward pass."""
+    """Capture, lower and plan; `end` sets the output of the graph and may create a backward pass."""
     parallel = parallel_settings(session.target)
     tracer = Tracer(name)
     tracer.frame.definition = construct.definition
     tracer.frame.cell = cell
     scope = trace.scope_of(cell) if cell is not None else None
-    if scope is not None:  # the cell was a part of another network before, which named it [observed 2.10]
+    if scope is not None:  # another network that contained the cell has set its scope [observed 2.10]
         tracer.frame.scope = tracer.frame.call_scope = scope
     control.begin(tracer, construct)
     labels = _labels(construct.function, len(bound), args, kwargs, constants)
@@ -327,9 +330,9 @@ def _compile(
             refuse_unbound(result)
             refuse_open(result)
         except DumpsimError as error:
-            place = tracer.frame.position
-            if place is not None:
-                error.add_note(f"while {name} was compiled, in {place.path}:{place.line}")
+            position = tracer.frame.position
+            if position is not None:
+                error.add_note(f"while {name} was compiled, in {position.path}:{position.line}")
             raise
         sharing.check(tracer)
         tensors = list(values.tensors_in(result))
@@ -348,12 +351,12 @@ def _compile(
         for note in program.sharding.notes:
             log.warning(note)
     session.compile(program)
-    held = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
-    return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, held=held)
+    alive = [(t, t._array) for t in _fixed_in(args, kwargs)] if constants else None
+    return Compiled(program=program, result=_without_symbols(result), backward=back, constants=constants, alive=alive)
 
 
 def _fixed(value: Any) -> Iterator[Any]:
-    """The tensors of an argument that are constants of a graph: those in tuples, lists and dicts."""
+    """Yield the tensors of an argument that are constants of a graph: those in tuples, lists and dicts."""
     if not values.is_tensor(value) and not hasattr(value, "__ms_mutable__"):
         yield from values.tensors_in(value, parameters=False)
 
@@ -363,20 +366,20 @@ def _fixed_in(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
 
 
 def _fed(args: tuple[Any, ...], kwargs: Mapping[str, Any], constants: bool) -> list[Any]:
-    """The tensors of a call that are inputs of its graph."""
+    """Return the tensors of a call that are inputs of its graph."""
     given = [v for v in (*args, *kwargs.values()) if not constants or not any(True for _ in _fixed(v))]
     return list(values.tensors_in(given, parameters=False))
 
 
 def _with_symbols(value: Any, symbols: Iterator[Any], constants: bool) -> Any:
-    """An argument as the capture sees it."""
+    """Replace the tensors of an argument by symbolic ones."""
     if constants and any(True for _ in _fixed(value)):
         return value
     return values.rebuild(value, symbols, parameters=False)
 
 
 def _output(tracer: Tracer, result: Any) -> None:
-    """Give a graph the output that the script returns."""
+    """Set the output of a graph to the result of the script."""
     tensors = list(values.tensors_in(result))
     if len(tensors) < 2:
         tracer.graph.output = tracer.value_of(tensors[0] if tensors else None)
@@ -385,7 +388,7 @@ def _output(tracer: Tracer, result: Any) -> None:
 
 
 def _bundle(tracer: Tracer, result: Any) -> Value:
-    """The tensors of a result; tuples stay in tuples, which decides the order of execution. [observed 2.10]"""
+    """Bundle the tensors of a result; nested tuples affect the order of execution. [observed 2.10]"""
     if values.is_tensor(result):
         return tracer.value_of(result)
     parts = result if isinstance(result, (tuple, list)) else list(values.tensors_in(result))
@@ -400,7 +403,7 @@ def _argument_type(tensor: Any, stated: Any) -> TensorType:
 
 
 def _whole(kind: TensorType, number: int, parallel: Settings | None) -> TensorType:
-    """The type of the whole of an argument, of which each rank is fed a part."""
+    """Return the type of a whole argument, of which each rank receives a part."""
     if parallel is None:
         return kind
     cuts = parallel.cuts(number, kind.shape)
@@ -410,16 +413,16 @@ def _whole(kind: TensorType, number: int, parallel: Settings | None) -> TensorTy
 def _labels(
     function: Callable[..., Any], skipped: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], constants: bool
 ) -> Iterator[tuple[str, Any, bool]]:
-    """The tensors among the arguments with the names of their parameters, and whether they are elements of one.
+    """Yield the tensors among the arguments with the names of their parameters, and whether they are elements of one.
 
-    ``*inputs`` counts: inputs0, inputs1.
+    ``*inputs`` is numbered: inputs0, inputs1.
     """
     parameters = list(inspect.signature(function).parameters.values())[skipped:]
     star = next((i for i, p in enumerate(parameters) if p.kind is inspect.Parameter.VAR_POSITIONAL), len(parameters))
-    for place, value in enumerate(args):
-        name = parameters[min(place, star)].name
-        if place >= star:
-            name = f"{name}{place - star}"
+    for i, value in enumerate(args):
+        name = parameters[min(i, star)].name
+        if i >= star:
+            name = f"{name}{i - star}"
         yield from _named(name, value, constants)
     for name, value in kwargs.items():
         yield from _named(name, value, constants)
@@ -437,7 +440,7 @@ def _named(name: str, value: Any, constants: bool) -> Iterator[tuple[str, Any, b
 
 
 def _without_symbols(result: Any) -> Any:
-    """The structure of the result with Tensors that only know their type; Python's own values as they are."""
+    """Return the structure of the result with Tensors that have only a type; other values are unchanged."""
     return values.rebuild(result, map(_type_of, list(values.tensors_in(result))))
 
 

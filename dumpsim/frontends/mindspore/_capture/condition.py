@@ -13,7 +13,7 @@ __all__ = ["as_bool", "leaving", "negation", "static", "truth_of"]
 
 
 def truth_of(condition: Any) -> Any:
-    """The condition as a bool, or as the tensor of the graph that decides it."""
+    """Return the condition as a bool, or as the tensor of the graph that determines it."""
     if values.is_tensor(condition) and condition._symbol is not None:
         shape = condition._shape
         if len(shape) > 1 or any(isinstance(extent, int) and extent not in (1, -1) for extent in shape):
@@ -28,7 +28,7 @@ def truth_of(condition: Any) -> Any:
 
 
 def static(position: Position, condition: Any) -> bool:
-    """A condition that has to be known at capture."""
+    """Return a condition that must be known at capture."""
     numbering.truth(capturing(), position, condition)
     truth = truth_of(condition)
     if not isinstance(truth, bool):
@@ -40,7 +40,7 @@ def static(position: Position, condition: Any) -> bool:
 
 
 def leaving(position: Position, condition: Any) -> bool:
-    """A condition that decides whether a loop is left; on a tensor of the graph the capture begins again with flags."""
+    """Return the condition of a jump out of a loop; for a tensor of the graph, restart the capture with flags."""
     numbering.truth(capturing(), position, condition)
     truth = truth_of(condition)
     if not isinstance(truth, bool):
@@ -65,7 +65,7 @@ def _operator(position: Position, op_type: str, operands: list[Any]) -> Any:
 
 
 def as_bool(tensor: Any) -> Any:
-    """A condition tensor as Bool."""
+    """Convert a condition tensor to Bool."""
     if tensor._dtype.name == "bool":
         return tensor
     return run("NotEqual", [tensor, 0])

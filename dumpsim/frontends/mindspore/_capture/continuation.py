@@ -1,8 +1,9 @@
-"""What follows a branch that changes no variable that is read after it: both sides go on with it.
+"""The code after a branch that changes no variable read later: it becomes a part of both sides.
 
-The vendor's parser lets the sides of a branch call what follows it. Where variables that are read after the branch
-differ between the sides, it turns this into a call of the branch that returns them, and the function goes on; else each
-side keeps its call, and what follows is inlined into both, unless it holds control flow itself.
+In the vendor's parser, both sides of a branch call the code after it. If the sides set variables differently that are
+read later, the parser changes this to a call of the branch, which returns them and is followed by the rest of the
+function. Otherwise each side keeps its call, and the code after the branch is inlined into both, unless it contains
+control flow itself.
 [source parse.cc TransformParallelCall; inline.h GraphHasBranch]
 """
 
@@ -25,22 +26,22 @@ __all__ = ["continued", "continued_block"]
 
 
 def continued(graph: Graph, start: int, result: Any) -> Any:
-    """The result of a function whose nodes are those of a graph from `start` on, with what follows branches in place.
+    """Move the code after branches into their sides, for a function whose nodes begin at `start`; return its result.
 
     Parameters
     ----------
     graph : Graph
-        The graph that is being recorded; it is changed.
+        The graph that is being recorded; it is modified.
     start : int
-        Place of the function's first node.
+        Index of the function's first node.
     result : object
-        What the function returns.
+        The result of the function.
     """
     if not any(_goes_on(node) for node in graph.trail[start:]):
         return result
     tensors = [t for t in values.tensors_in(result) if t._symbol is not None]
     trail = graph.trail[start:]
-    outputs = _placed(trail, [t._symbol for t in tensors])
+    outputs = _moved(trail, [t._symbol for t in tensors])
     graph.trail[start:] = trail
     by_tensor = {
         id(tensor): values.tensor_of_symbol(value, value.abstract)
@@ -52,25 +53,25 @@ def continued(graph: Graph, start: int, result: Any) -> Any:
 
 
 def continued_block(graph: Graph) -> None:
-    """Put in place what follows branches in a side of a branch, whose outputs are a bundle."""
+    """Move the code after branches into their sides, within a side of a branch whose outputs are a bundle."""
     if any(_goes_on(node) for node in graph.trail):
         assert isinstance(graph.output, Node)
-        graph.output = bundle(_placed(graph.trail, graph.output.operands))
+        graph.output = bundle(_moved(graph.trail, graph.output.operands))
 
 
 def _goes_on(node: Node) -> bool:
     return node.op_type == "If" and control_of(node).goes_on
 
 
-def _placed(trail: list[Node], outputs: Sequence[Value]) -> list[Value]:
-    """Put what follows the first branch of a kind into its sides, and so on; gives the outputs anew."""
-    at = next((place for place, node in enumerate(trail) if _goes_on(node)), None)
+def _moved(trail: list[Node], outputs: Sequence[Value]) -> list[Value]:
+    """Move the code after the first such branch into its sides, and so on recursively; return the new outputs."""
+    at = next((i for i, node in enumerate(trail) if _goes_on(node)), None)
     if at is None:
         return list(outputs)
     branch, rest = trail[at], trail[at + 1 :]
     control_of(branch).goes_on = False
     if not _is_cloned(rest, outputs):
-        later = _placed(rest, outputs)
+        later = _moved(rest, outputs)
         if not _stays(branch, rest) or not outputs or not sharing.continues():
             trail[at + 1 :] = rest
             return later
@@ -85,30 +86,33 @@ def _placed(trail: list[Node], outputs: Sequence[Value]) -> list[Value]:
 
 
 def _ended(branch: Node, trail: list[Node], at: int, copies: Sequence[Graph]) -> list[Value]:
-    """Let each side of a branch at a place go on with a copy of what follows; gives the outputs anew."""
+    """Append a copy of the code after the branch at index `at` to each of its sides; return the new outputs."""
     for side, copy in zip(branch.blocks, copies, strict=True):
         assert isinstance(copy.output, Node)
         side.trail += copy.trail
-        side.output = bundle(_placed(side.trail, copy.output.operands))
+        side.output = bundle(_moved(side.trail, copy.output.operands))
     assert isinstance(branch.blocks[0].output, Node)
     branch.abstract = TupleType(items=tuple(_plain(value) for value in branch.blocks[0].output.operands))
-    items = [_item(branch, place) for place in range(len(branch.abstract.items))]
+    items = [_item(branch, i) for i in range(len(branch.abstract.items))]
     trail[at + 1 :] = items
     return list(items)
 
 
 def _called(shared: Graph) -> Graph:
-    """A call of a function without arguments, and the parts of its result."""
+    """Return a call of a function without arguments, and the items of its result."""
     assert isinstance(shared.output, Node)
     kind = TupleType(items=tuple(_plain(value) for value in shared.output.operands))
     call = Node(op_type="Invoke", operands=[], abstract=kind, blocks=(shared,))
-    items = [_item(call, place) for place in range(len(kind.items))]
+    items = [_item(call, i) for i in range(len(kind.items))]
     return Graph(trail=[call, *items], output=bundle(list(items)))
 
 
 def _stays(branch: Node, rest: Sequence[Node]) -> bool:
-    """Whether the sides of a branch differ once they only call what follows: one has effects, or code before a call
-    with effects. Unused code is there until effects have their tokens."""
+    """Whether the sides of a branch still differ when both end with a call of the code after it.
+
+    They do if a side has effects, or code before a call with effects; unused code is removed only after the effects are
+    ordered.
+    """
     sides = [node for side in branch.blocks for node in side.trail]
     return bool(sides) and any(map(_is_effect, everything([*sides, *rest])))
 
@@ -119,7 +123,7 @@ def _is_effect(node: Node) -> bool:
 
 
 def _is_cloned(rest: Sequence[Node], outputs: Sequence[Value]) -> bool:
-    """Whether nodes that follow a branch have no control flow; the vendor leaves a function that has."""
+    """Whether the nodes after a branch have no control flow; the vendor keeps a function that has control flow."""
     roots = [n for n in rest if n.op_type == "While" or _goes_on(n) or has_effect(n, find)]
     live = reachable([*outputs, *roots])
     return not any(n.op_type == CUSTOM_GRADIENT or (n.blocks and id(n) in live) for n in rest)
@@ -131,13 +135,13 @@ def _plain(value: Value) -> TensorType:
     return replace(kind, ref_key=None, constant=False, value=None)
 
 
-def _item(branch: Node, place: int) -> Node:
+def _item(branch: Node, number: int) -> Node:
     assert isinstance(branch.abstract, TupleType)
-    index = Constant(value=place, abstract=ScalarType(dtype=dtype("int64"), value=place))
+    index = Constant(value=number, abstract=ScalarType(dtype=dtype("int64"), value=number))
     return Node(
         op_type="TupleGetItem",
         operands=[branch, index],
-        abstract=branch.abstract.items[place],
+        abstract=branch.abstract.items[number],
         scope=branch.scope,
         text=replace(branch.text) if branch.text is not None else NodeText(),
     )

@@ -1,7 +1,7 @@
-"""What rewritten functions call: the control flow and operators of Python, aware of the graph being captured.
+"""Functions called by rewritten code: Python's control flow and operators, aware of the graph being captured.
 
-Where a condition is known at capture, everything happens as Python does it. Where it is a tensor of the graph, both
-branches, or the loop's condition and body, are recorded once into graphs of their own.
+If a condition is known at capture, everything happens as in Python. If it is a tensor of the graph, both branches, or
+the loop's condition and body, are each recorded once, into separate graphs.
 """
 
 import builtins
@@ -51,20 +51,20 @@ __all__ = [
     "named",
     "named_all",
     "negation",
-    "placed",
     "rewritten",
     "slice",
     "static",
     "turn",
     "unary",
     "unused",
+    "with_item",
 ]
 
 slice = builtins.slice
 
 
 def _contains(sequence: Any, element: Any) -> bool:
-    """``element in sequence``; a value of the graph equals no constant. [observed 2.10]"""
+    """``element in sequence``; a value of the graph is not equal to any constant. [observed 2.10]"""
     if values.is_symbolic(element) and isinstance(sequence, (tuple, list)):
         return any(one is element for one in sequence)
     return element in sequence
@@ -117,7 +117,7 @@ def named(name: str, value: Any) -> Any:
 
 
 def named_all(names: Sequence[str], value: Any) -> Any:
-    """``a, b = value``; a graph takes the first elements where there are more. [observed 2.10: h_multi]"""
+    """``a, b = value``; in a graph, surplus elements are ignored. [observed 2.10: h_multi]"""
     items = tuple(value)
     tracer = capturing()
     if tracer is not None:
@@ -147,10 +147,10 @@ def binary(position: Position, name: str, left: Any, right: Any) -> Any:
 
 
 def unused(value: Any) -> Any:
-    """A statement that is a call.
+    """A statement that is a call, whose value nothing uses.
 
-    The result of the function waits for what it gives, which stays until the functions are inlined where it is no
-    tensor. [source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10: the checks of the losses]
+    The result of the function waits for this value. If it is not a tensor, it exists until the functions are inlined.
+    [source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10: the checks of the losses]
     """
     tracer = capturing()
     if tracer is not None and not any(True for _ in values.tensors_in(value)):
@@ -172,7 +172,7 @@ def unary(position: Position, name: str, operand: Any) -> Any:
 
 
 def _print(tracer: Tracer, result: Any, op_type: str, attrs: Mapping[str, Any]) -> None:
-    """Add printed attributes to the node that the present statement has just made."""
+    """Add printed attributes to the node that the current statement has just created."""
     node = result._symbol if values.is_tensor(result) else None
     if isinstance(node, Node) and node.op_type == op_type and tracer.made_here(node):
         text_of(node).attrs.update(attrs)
@@ -191,8 +191,8 @@ def item(position: Position, value: Any, index: Any) -> Any:
     return result
 
 
-def placed(position: Position, value: Any, index: Any, new: Any) -> Any:
-    """``value[index] = new``; gives what the variable then holds."""
+def with_item(position: Position, value: Any, index: Any, new: Any) -> Any:
+    """``value[index] = new``; returns the new value of the variable."""
     tracer = capturing()
     if tracer is None or not (values.is_tensor(value) and not values.is_parameter(value)):
         value[index] = new
@@ -208,17 +208,17 @@ def attribute(position: Position, value: Any, name: str) -> Any:
 
 
 def iterated(position: Position, value: Any, carried: tuple[Any, ...]) -> Any:
-    """What a ``for`` goes through; `carried` are the variables that go from turn to turn.
+    """The iterable of a ``for``; `carried` are the variables that are passed between iterations.
 
-    A loop is a function that takes these, so a branch keeps the outputs that they are. [observed 2.10: r1_187]
+    A loop is a function with these parameters, so a branch keeps the outputs that define them. [observed 2.10: r1_187]
     """
     numbering.iteration(capturing(), position)
     for tensor in values.tensors_in(carried):
         symbol = tensor._symbol
         if isinstance(symbol, Node) and symbol.op_type == "TupleGetItem" and isinstance(symbol.operands[0], Node):
-            place = symbol.operands[1]
-            assert isinstance(place, Constant)
-            control_of(symbol.operands[0]).kept.add(place.value)
+            index = symbol.operands[1]
+            assert isinstance(index, Constant)
+            control_of(symbol.operands[0]).kept.add(index.value)
     return value
 
 
@@ -235,7 +235,7 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
 
 
 def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """A call that the capture makes, at the present position: for `call`, and for functions that take functions."""
+    """Call a function at the current position: for `call`, and for functions that take functions."""
     tracer = capturing()
     if tracer is not None:
         function = _entry(function)
@@ -248,7 +248,7 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Record a function, in a frame of its own."""
+    """Record a function in a new frame."""
     target = getattr(function, "__func__", function)
     plain = inspect.unwrap(target)
     name = getattr(plain, "__qualname__", "")
@@ -275,18 +275,18 @@ def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any
 
 
 def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewritten:
-    """The function, rewritten so that it calls this module; see `rewrite.rewritten`."""
+    """Return the function, rewritten to call this module; see `rewrite.rewritten`."""
     return rewrite.rewritten(function, sys.modules[__name__], name=name)
 
 
 def begin(tracer: Tracer, function: rewrite.Rewritten) -> None:
-    """Note the names that a function looks up before its first call whose body looks up others."""
+    """Record the names that a function looks up before its first call whose body looks up other names."""
     tracer.frame.mentions = list(function.mentions)
     look_up(tracer, 1)
 
 
 def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call a cell inside of a capture: its scope, its rewritten construct."""
+    """Call a cell during a capture: enter its scope and call its rewritten construct."""
     tracer = capturing()
     if tracer is None:
         raise CaptureError("no graph is being captured", where=type(cell).__name__)
@@ -307,7 +307,7 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
 
 
 def _entry(function: Any) -> Any:
-    """The ``__call__`` of an object of the script's own class; any other function as it is."""
+    """Return the ``__call__`` of an object of a script's class, and any other function unchanged."""
     method = inspect.getattr_static(type(function), "__call__", None)
     own = isinstance(method, types.FunctionType) and not _is_cell(function) and not is_library(method)
     return types.MethodType(method, function) if own and method is not None else function

@@ -1,7 +1,7 @@
-"""Gradients that a script writes itself: a cell's ``bprop``, and hooks on gradients.
+"""Gradients defined by a script: a cell's ``bprop``, and hooks on gradients.
 
-A custom-gradient node passes tensors on as they are and sends their gradient through a rule of the script: in a
-capture it is a node that the gradient walks and no program holds, in PYNATIVE an entry of the tape.
+A custom-gradient node passes tensors through unchanged and applies a rule of the script to their gradient. In a capture
+it is a node that exists only for gradients, not in programs; in PYNATIVE it is an entry of the tape.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,25 +18,25 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Rule", "capture_rules", "with_gradient", "without_gradient"]
 
-# from the gradients by the outputs to those by the inputs; None for an input without one
+# from the gradients of the outputs to those of the inputs; None for an input without a gradient
 Rule = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
 def with_gradient(result: Any, inputs: Sequence[Any], rule: Rule) -> Any:
-    """Return the result, with a gradient that the script writes.
+    """Return the result with a gradient defined by the script.
 
     Parameters
     ----------
     result : nested tuple of Tensor
-        Its tensors are what the rule is given the gradients by.
+        The rule receives the gradients of its tensors.
     inputs : sequence of Tensor
-        Where the rule's gradients go.
+        The tensors whose gradients the rule returns.
     rule : callable
 
     Returns
     -------
     nested tuple of Tensor
-        As `result`; the very same where no gradient is being taken.
+        Like `result`; the same object if no gradient is being taken.
     """
     outputs = list(values.tensors_in(result))
     tracer = capturing()
@@ -65,14 +65,14 @@ def _in_capture(tracer: trace.Tracer, outputs: Sequence[Any], inputs: Sequence[A
 
 
 def capture_rules(tracer: trace.Tracer, rules: Mapping[int, Rule], nodes: Iterable[Node]) -> None:
-    """Record the rules of the custom-gradient nodes of a forward pass, in the order in which a gradient meets them.
+    """Record the rules of the custom-gradient nodes of a forward pass, in the order of the backward pass.
 
     Parameters
     ----------
     tracer : Tracer
-        Records them.
+        The tracer that records them.
     rules : mapping
-        By the id of the node.
+        The rules by node id.
     nodes : iterable of Node
         The forward pass, in the order of the program.
     """
@@ -90,6 +90,6 @@ def capture_rules(tracer: trace.Tracer, rules: Mapping[int, Rule], nodes: Iterab
 
 @contextmanager
 def without_gradient() -> Iterator[None]:
-    """What runs op by op inside is not on the tape: another gradient takes its place."""
+    """Keep operators off the tape, because another gradient replaces theirs."""
     with tape.paused():
         yield

@@ -1,4 +1,4 @@
-"""The one door through which front-end code runs an operator."""
+"""Running or recording an operator, for all code of the front end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,29 +42,29 @@ def call(
     operands : sequence
         Tensors, Parameters, Python constants, tuples of them, DTypes, None; in the order of `OpDef.operands`.
     attrs : mapping, optional
-        Arguments of the kernel that are not operands; they overlay the defaults of the operator's table row.
+        Arguments of the kernel that are not operands; they override the defaults of the operator's table row.
     instance_name : str, optional
-        ``matmul`` for a primitive object that is an attribute of a cell.
+        Name of the cell's attribute that holds the primitive object, such as ``matmul``.
     printed : mapping, optional
-        Primitive attributes of the IR text where they differ from `attrs`.
+        Primitive attributes of the IR text, if they differ from `attrs`.
     primitive : str, optional
-        Type of the primitive object, where it is not that of its kernel.
+        Type of the primitive object, if it differs from that of its kernel.
     is_inner : bool
-        The primitive is one of the library's inner ones, whose constant lies in the root's scope.
+        Whether the primitive is one of the library's inner ones, whose constant is in the root scope.
 
     Returns
     -------
     Tensor or tuple
-        Symbolic while a graph is captured, with data otherwise.
+        Symbolic during a capture, otherwise with data.
 
     Raises
     ------
     UnsupportedError
-        For an operator that the tables do not hold.
+        For an operator that is not in the tables.
     ScriptRuntimeError
-        For an operator that has no kernel on the device.
+        For an operator without a kernel on the device.
     ScriptValueError, ScriptTypeError
-        For operands that do not fit, as the vendor raises.
+        For unsuitable operands, as in the vendor.
     """
     from dumpsim.ops.table import find
 
@@ -86,25 +86,25 @@ def call(
 
 @dataclass(slots=True)
 class _Started:
-    """The operators of a rank that were launched and not waited for."""
+    """The launched operators of a rank that have not been waited for."""
 
     waits: list[Callable[[], None]] = field(default_factory=list)
 
 
 def start(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Any, Callable[[], None]]:
-    """Launch one operator in PYNATIVE and do not wait for it; in a graph it is recorded.
+    """Launch one operator in PYNATIVE without waiting for it; in a graph, record it.
 
     Parameters
     ----------
     op_type, operands, attrs
-        As of `call`.
+        As for `call`.
 
     Returns
     -------
     Tensor or tuple
-        The results. Until they are waited for, they hold what new device memory holds.
+        The results, which have the content of new device memory until they are waited for.
     callable
-        Waits for them; a second call does nothing.
+        A function that waits for them; a second call does nothing.
     """
     from dumpsim.ops.table import find
 
@@ -138,7 +138,7 @@ def start(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tu
 
 
 def _no_wait() -> None:
-    """Wait for nothing: a graph orders its operators itself."""
+    """Do nothing, since a graph orders its operators."""
 
 
 def finish() -> None:
@@ -149,7 +149,7 @@ def finish() -> None:
 
 
 def _check_target(definition: OpDef) -> None:
-    """Refuse an operator that the device has no kernel for, with the vendor's text. [observed 2.10]"""
+    """Raise for an operator without a kernel on the device, with the vendor's message. [observed 2.10]"""
     target = _session().target
     if target not in definition.targets:
         rule = "-" * 52
@@ -162,7 +162,7 @@ def _check_target(definition: OpDef) -> None:
 
 
 def _session() -> "Session":
-    """The session, on the target that the script's context names."""
+    """Return the session, configured for the target of the script's context."""
     from dumpsim.frontends.mindspore.context import get_context
     from dumpsim.runtime.session import Session
 
@@ -187,8 +187,8 @@ def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> A
 
 
 def _failing() -> None:
-    """Let the exception dump see an operator that fails."""
-    from dumpsim.frontends.mindspore._session import observe_failures  # loaded where an operator fails
+    """Attach the exception dump when an operator fails."""
+    from dumpsim.frontends.mindspore._session import observe_failures  # imported only after a failure
 
     observe_failures()
 
@@ -198,7 +198,7 @@ def _cast(tensor: Any, kind: DType) -> Any:
 
 
 def _plain(operand: Any) -> Any:
-    """The operand as a kernel takes it: arrays for tensors."""
+    """Return the operand for a kernel, with arrays for tensors."""
     if values.is_tensor(operand):
         return operand._array
     if isinstance(operand, (tuple, list)):

@@ -1,4 +1,4 @@
-"""Where in the script a capture is: frames, scopes and source positions."""
+"""The position of a capture in the script: frames, scopes and source positions."""
 
 import ast
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from dumpsim.graph.mindspore.calls import Call
 
 __all__ = ["Frame", "Mentions", "Position", "Source"]
 
-# the line of the loop before, then what the names stand for, and whether it is called; see `names.looked_up`
+# the line of the preceding loop, then the objects of the names and whether they are called; see `names.looked_up`
 Mentions = tuple[int, tuple[tuple[Any, bool], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Place of a call in its function: the whole expression and, for calls of functions, the called name.
+    """Position of a call in its function: the whole expression and, for calls of functions, the called name.
 
-    `form` is ``augmented`` for ``x += y``, ``fixed`` inside of a condition that the attributes of the cell decide.
+    `form` is ``augmented`` for ``x += y``, and ``fixed`` within a condition on attributes of the cell only.
     """
 
     whole: SourceLine
@@ -28,13 +28,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Text of a script file, for source lines."""
+    """The text of a script file, for source lines."""
 
     path: str
     lines: tuple[str, ...]
 
     def line(self, node: ast.AST, *, until: ast.AST | None = None) -> SourceLine:
-        """The source line of a syntax node; its code is the first line as written."""
+        """Return the source line of a syntax node; its code is the node's first line."""
         last = until if until is not None else node
         first = int(getattr(node, "lineno", 1))
         code = self.lines[first - 1].rstrip("\n") if first <= len(self.lines) else ""
@@ -52,10 +52,9 @@ class Source:
 class Frame:
     """One function that is being captured.
 
-    `scope` is that of the cell it belongs to, `call_scope` that of the call that entered it; `own_scope` is that of the
-    operators that are the function's own, in no branch and not of a Python operator, where it is another; `call` is its
-    own call; `blocks` counts the branches of the function that
-    enclose the present statement.
+    `scope` is the scope of its cell, `call_scope` the scope of the call that entered it. `own_scope` is the scope of
+    the operators that the function itself applies, outside branches and Python operators, if it differs. `call` is the
+    call of the function; `blocks` counts the branches of the function around the current statement.
     """
 
     scope: str
@@ -68,11 +67,11 @@ class Frame:
     cell: Any = None
     function: Any = None
     name: str = ""
-    mentions: list[Mentions] = field(default_factory=list)  # what is still to be looked up
-    loops: object = field(default_factory=object)  # stands for the unrolled loops of the function
-    formals: dict[Node, object] = field(default_factory=dict)  # what functions of which loops take as parameters now
-    made: set[int] = field(default_factory=set)  # ids of the nodes that this frame's own statements made
+    mentions: list[Mentions] = field(default_factory=list)  # names still to be looked up
+    loops: object = field(default_factory=object)  # identifies the unrolled loops of the function
+    formals: dict[Node, object] = field(default_factory=dict)  # values that are formal parameters now, with their loops
+    made: set[int] = field(default_factory=set)  # ids of the nodes created by this frame's statements
 
     def lines(self) -> tuple[SourceLine, ...]:
-        """The definition and the present expression."""
+        """Return the definition and the current expression."""
         return tuple(line for line in (self.definition, self.position) if line is not None)

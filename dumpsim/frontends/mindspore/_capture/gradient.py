@@ -49,24 +49,24 @@ def differentiate(
     args, kwargs
         Its arguments.
     positions : tuple of int
-        Arguments to differentiate by; each is a Tensor.
+        Positions of the arguments to differentiate with respect to, which must be Tensors.
     weights : tuple of Parameter
-        Parameters to differentiate by.
+        Parameters to differentiate with respect to.
     sens : Tensor or tuple, optional
-        The gradient of the output, in its structure; ones where None.
+        The gradient of the output, with the same structure; ones if None.
     has_aux : bool
 
     Returns
     -------
     tuple
-        What `fn` returns, the gradients by argument, the gradients by weight; zeros where the output does not depend.
+        The result of `fn`, the gradients of the arguments, the gradients of the weights; zeros if independent.
 
     Raises
     ------
     ScriptTypeError
-        An argument to differentiate by is not a Tensor.
+        An argument to differentiate with respect to is not a Tensor.
     UnsupportedError
-        An operator on the way has no gradient.
+        An operator has no gradient.
     """
     for position in positions:
         if not values.is_tensor(args[position]):
@@ -78,7 +78,7 @@ def differentiate(
     if tracer is not None:
         value, gradients = _in_capture(tracer, fn, args, kwargs, wanted, len(positions), sens, has_aux)
     else:
-        value, gradients = _at_once(fn, args, kwargs, wanted, sens, has_aux)
+        value, gradients = _eager(fn, args, kwargs, wanted, sens, has_aux)
     return value, tuple(gradients[: len(positions)]), tuple(gradients[len(positions) :])
 
 
@@ -121,10 +121,10 @@ def _in_capture(
 
 
 def _formals(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
-    """The names that arguments of the network have in a function."""
+    """Return the parameter names of a function for arguments of the network."""
     try:
         names = tuple(signature(getattr(fn, "construct", fn)).parameters)
-    except (TypeError, ValueError):  # a function of C has none
+    except (TypeError, ValueError):  # builtin functions may have no signature
         return ()
     passed = [(tracer.value_of(arg), name) for arg, name in zip(args, names, strict=False) if values.is_tensor(arg)]
     return tuple((value.name, name) for value, name in passed if isinstance(value, Parameter))
@@ -133,9 +133,9 @@ def _formals(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...]
 def _called(
     tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Call]:
-    """The outputs of a function, and its call; a cell is not called again with the values of a call before.
+    """Return the outputs of a function, and its call; the result of an earlier call with the same values is reused.
 
-    The vendor's compiler lets a call take the forward result of the gradient of the same call. [observed 2.10]
+    In the vendor's compiler, a call reuses the forward result of the gradient of the same call. [observed 2.10]
     """
     before = tracer.result_of(fn, args) if not kwargs else None
     if before is not None:
@@ -149,7 +149,7 @@ def _called(
 
 
 def _whole(tracer: trace.Tracer, value: Any) -> Value:
-    """The outputs as one graph value; a tuple gets a bundle that is not a part of the program."""
+    """Return the outputs as one graph value; the bundle of a tuple is not a part of the program."""
     if values.is_tensor(value):
         return tracer.value_of(value)
     items = [_whole(tracer, item) for item in value]
@@ -174,7 +174,7 @@ def _seed(tracer: trace.Tracer, output: Value, sens: Any) -> Any:
 # -- in PYNATIVE
 
 
-def _at_once(
+def _eager(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -190,36 +190,36 @@ def _at_once(
             value = fn(*args, **kwargs)
     chosen = value[0] if has_aux else value
     if sens is None:
-        chosen = _tensors_alone(chosen)
+        chosen = _only_tensors(chosen)
     depending = tape.depending(recorded, wanted)
     builder = EagerBuilder(depending)
     leaves = [builder.symbol(tensor) for tensor in wanted]
     nodes = builder.replay(_entries(recorded, depending, chosen))
     output = builder.whole(chosen)
     seed = builder.seed(chosen, sens)
-    tell = builder.tell if listener.observes_gradients() else None
-    found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)], tell=tell)
-    if tell is not None:
+    notify = builder.notify if listener.observes_gradients() else None
+    found = reverse(output, seed, leaves, builder, nodes=[*nodes, *_bundles(output)], tell=notify)
+    if notify is not None:
         for leaf, gradient in zip(leaves, found, strict=True):
-            tell(leaf, gradient)
+            notify(leaf, gradient)
     return value, [
         builder.tensor(gradient if gradient is not None else builder.zeros(leaf.abstract))
         for gradient, leaf in zip(found, leaves, strict=True)
     ]
 
 
-def _tensors_alone(value: Any) -> Any:
-    """The outputs without those that are not tensors, whose gradient is zero. [observed 2.10]"""
+def _only_tensors(value: Any) -> Any:
+    """Remove outputs that are not tensors, whose gradient is zero. [observed 2.10]"""
     if values.is_tensor(value):
         return value
-    return tuple(map(_tensors_alone, value)) if isinstance(value, (tuple, list)) else ()
+    return tuple(map(_only_tensors, value)) if isinstance(value, (tuple, list)) else ()
 
 
 def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence[tape.Entry]:
-    """What the gradient walks: operators, or segments of them with graphs as their backward passes.
+    """Return the entries to differentiate: operators, or segments of operators with graphs as backward passes.
 
-    The operators of a gradient of which a gradient is taken must be on the tape around it, and listeners observe the
-    gradient of each.
+    Operators are needed for a gradient of a gradient, which the outer tape records, and for listeners, which observe
+    the gradient of every operator.
     """
     if tape.is_recording() or listener.observes_gradients():
         return recorded.entries
@@ -230,30 +230,30 @@ def _entries(recorded: tape.Tape, depending: Set[int], results: Any) -> Sequence
 
 
 def _bundles(output: Value) -> list[Node]:
-    """The MakeTuple nodes that bundle the outputs, inner ones first."""
+    """Return the MakeTuple nodes that bundle the outputs, inner ones first."""
     if not isinstance(output, Node) or output.op_type != "MakeTuple":
         return []
     return [bundle for operand in output.operands for bundle in _bundles(operand)] + [output]
 
 
 class EagerBuilder:
-    """The builder of `gradient.reverse` that runs operators at once.
+    """The builder of `gradient.reverse` that runs operators immediately.
 
-    A symbol is a graph value that stands for a tensor. `depending` are the ids of the tensors that depend on what is
-    asked for.
+    A symbol is a graph value that represents a tensor. `depending` are the ids of the tensors that depend on the
+    requested ones.
     """
 
     def __init__(self, depending: Set[int] = frozenset()) -> None:
         self._depending = depending
         self._symbols: dict[int, Value] = {}  # by id of the tensor
         self._tensors: dict[int, Any] = {}  # by id of the symbol
-        self._kept: list[Any] = []  # keeps both alive: their ids are keys
+        self._alive: list[Any] = []  # tensors and symbols, whose ids are keys
         self._recorded: dict[str, OpDef] = {}  # operators of the tape, graphs among them
 
     # -- symbols
 
     def symbol(self, tensor: Any) -> Value:
-        """The symbol of a tensor."""
+        """Return the symbol of a tensor."""
         found = self._symbols.get(id(tensor))
         if found is None:
             abstract = values.abstract_of(tensor)
@@ -263,12 +263,12 @@ class EagerBuilder:
         return found
 
     def _bind(self, symbol: Value, tensor: Any) -> None:
-        self._kept += [symbol, tensor]
+        self._alive += [symbol, tensor]
         self._symbols[id(tensor)] = symbol
         self._tensors[id(symbol)] = tensor
 
     def whole(self, value: Any) -> Value:
-        """Outputs of a function as one symbol."""
+        """Return the outputs of a function as one symbol."""
         if values.is_tensor(value):
             return self.symbol(value)
         if isinstance(value, (tuple, list)):
@@ -277,7 +277,7 @@ class EagerBuilder:
         return constant(value)
 
     def seed(self, value: Any, sens: Any) -> Any:
-        """The gradient of the outputs: what the caller gave, else ones."""
+        """Return the gradient of the outputs: the caller's, else ones."""
         if values.is_tensor(value):
             if sens is not None:
                 return self.value(sens)
@@ -289,7 +289,7 @@ class EagerBuilder:
         return Parts(abstract=abstract, items=items)
 
     def replay(self, entries: Sequence[tape.Entry]) -> list[Node]:
-        """The operators that ran as nodes; their outputs are known to `symbol`."""
+        """Convert the operators that ran to nodes; `symbol` then finds their outputs."""
         nodes: list[Node] = []
         for entry in entries:
             operands = [self._operand(operand, nodes) for operand in entry.operands]
@@ -317,7 +317,7 @@ class EagerBuilder:
         return values.constant_of(operand)
 
     def _outputs(self, node: Value, out: Any, nodes: list[Node]) -> None:
-        self._kept.append(node)
+        self._alive.append(node)
         if values.is_tensor(out):
             self._bind(node, out)
         elif isinstance(out, tuple):
@@ -330,7 +330,7 @@ class EagerBuilder:
                 self._outputs(getter, item, nodes)
 
     def tensor(self, symbol: Any) -> Any:
-        """The tensor (or tuple, or host value) that a symbol stands for."""
+        """Return the tensor (or tuple, or host value) of a symbol."""
         if isinstance(symbol, (tuple, list)):
             return tuple(self.tensor(item) for item in symbol)
         if id(symbol) in self._tensors:
@@ -346,29 +346,29 @@ class EagerBuilder:
         return symbol
 
     def value(self, operand: Any) -> Any:
-        """The symbol of a tensor; anything else as it is."""
+        """Return the symbol of a tensor, and anything else unchanged."""
         return self.symbol(operand) if values.is_tensor(operand) else operand
 
     def is_asked(self, tensor: Any) -> bool:
-        """Whether the gradient by a tensor of the tape leads to one that is asked for."""
+        """Whether a requested gradient depends on the gradient of a tensor of the tape."""
         return id(tensor) in self._depending
 
-    def tell(self, symbol: Value, gradient: Any) -> None:
-        """Notify the listeners of the gradient of the tensor that a symbol stands for, if it has one."""
+    def notify(self, symbol: Value, gradient: Any) -> None:
+        """Notify the listeners of the gradient of a symbol's tensor, if there is one."""
         tensor = self._tensors.get(id(symbol))
         if gradient is not None and values.is_tensor(tensor):
             for observer in listener.listeners():
                 observer.gradient(tensor, partial(self.tensor, gradient))
 
-    # -- what `reverse` and the rules ask for
+    # -- interface for `reverse` and the gradient rules
 
     def definition(self, op_type: str) -> OpDef:
-        """The table row of an operator, or what the tape holds of a graph."""
+        """Return the definition of an operator from the tape or from the table."""
         return self._recorded.get(op_type) or find(op_type)
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:
-        """Nothing has to be known of the node."""
+        """Do nothing: the node is not needed."""
         yield
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
@@ -385,25 +385,25 @@ class EagerBuilder:
         return tuple(self._wrapped(item) for item in out) if isinstance(out, tuple) else out
 
     def item(self, value: Any, index: int) -> Any:
-        """Output `index` of an operator with several outputs."""
+        """Return output `index` of an operator with several outputs."""
         if isinstance(value, (tuple, list)):
             return value[index]
         return self.symbol(self._tensors[id(value)][index])
 
     @property
     def in_graph(self) -> bool:
-        """No: operators run one by one."""
+        """False: operators run one by one."""
         return False
 
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """Run what the condition asks for."""
+        """Run one of the functions, depending on the condition."""
         return one() if bool(self.tensor(condition).asnumpy()) else other()
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
-        """The sum of several gradients."""
+        """Return the sum of several gradients."""
         return self.emit("AddN", tuple(gradients))
 
     def zeros(self, abstract: Abstract) -> Any:
-        """A tensor of zeros."""
+        """Return a tensor of zeros."""
         assert isinstance(abstract, TensorType)
         return constant(np.zeros(abstract.shape, abstract.dtype.numpy))

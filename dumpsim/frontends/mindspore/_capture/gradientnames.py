@@ -1,9 +1,9 @@
-"""Which of its own library's functions the vendor names while it makes the gradient of a ``jit`` function.
+"""The library functions that the vendor numbers while it builds the gradient of a ``jit`` function.
 
-A function takes a number when it is printed for the first time, and the compiler prints a function that it calls
-again with types that it has evaluated already. Of the gradient of a graph these are: the zeros of an output that
-nothing uses, and the sum of two gradients of a value. Each sum and each tuple of zeros is a function of its own that
-calls one of two shared leaves for each of its tensors. [observed 2.10: a traced compiler, 44 functions]
+A function gets a number when it is printed for the first time, and the compiler prints a function when it calls it
+again with types that it has already evaluated. For the gradient of a graph, these functions are the zeros of an unused
+output and the sum of two gradients of a value. Each sum and each tuple of zeros is a separate function, which calls one
+of two shared leaves for each of its tensors. [observed 2.10: a traced compiler, 44 functions]
 """
 
 from collections import Counter
@@ -18,10 +18,10 @@ _ZEROS, _SUM = "zeros_like", "add_backward"
 
 
 def operators(nodes: Sequence[Node], results: Iterable[Value]) -> frozenset[str]:
-    """The leaves that are printed; each takes a number once in a process.
+    """Return the leaves that are printed; each gets a number once in a process.
 
-    The zeros of a weight's monad, or of an element of a tuple, are made more than once. Sums are, if there are two of
-    one type.
+    The zeros of a weight's monad, or of an element of a tuple, are created more than once. Sums are created more than
+    once if two have the same type.
     """
     found = set()
     used = [operand for node in nodes for operand in node.operands]
@@ -39,10 +39,11 @@ def operators(nodes: Sequence[Node], results: Iterable[Value]) -> frozenset[str]
 
 
 def others(nodes: Sequence[Node]) -> int:
-    """How many numbers functions take that are made anew for each gradient.
+    """Return how many numbers are used by functions that are created for each gradient.
 
-    An element of a tuple needs zeros of the whole tuple, and the function that makes them is printed if two parts of
-    the tuple have one type; so is the sum of two tuples. A function inside that of a tensor's zeros is printed, too.
+    An element of a tuple needs zeros of the whole tuple, and the function that creates them is printed if two items of
+    the tuple have the same type; so is the sum of two tuples. A function nested in that of a tensor's zeros is printed
+    too.
     """
     elements = [node for node in nodes if _is_element(node)]
     uses = Counter(id(node.operands[0]) for node in elements)
@@ -57,7 +58,7 @@ def _is_element(node: Node) -> bool:
 
 
 def _parts(abstract: Abstract) -> list[object]:
-    """The types of the parts of a value, whatever Parameter they refer to."""
+    """Return the types of the items of a value, regardless of the Parameters they refer to."""
     parts = abstract.items if isinstance(abstract, TupleType) else (abstract,)
     return [(part.dtype, part.shape) if isinstance(part, TensorType) else part for part in parts]
 

@@ -1,10 +1,10 @@
-"""``break``, ``continue`` and ``return`` in loops that a tensor decides.
+"""``break``, ``continue`` and ``return`` in loops, under conditions on tensors.
 
-A loop body is recorded once, so nothing can leave it. Where a jump hangs on a tensor of the graph the function is
-captured again with its jumps rewritten. In a ``while`` that is only continued, the statements after a branch that may
-jump go into the sides that do not, so that ``continue`` is the end of the body. Else a jump sets a flag, the statements
-after it run only if the flag is not set, and the loop's condition asks for the flag. A flag that stays known at
-capture costs nothing: Python's own branches take it. `return` keeps its value in a variable of its own.
+A loop body is recorded once, so it cannot be left. If a jump depends on a tensor of the graph, the function is captured
+again with rewritten jumps. In a ``while`` with ``continue`` only, the statements after a branch that may jump are moved
+into the sides that do not, so that ``continue`` is the end of the body. Otherwise a jump sets a flag, the statements
+after it run only if the flag is not set, and the loop's condition tests the flag. A flag that is known at capture adds
+nothing to the graph, since Python evaluates its tests. ``return`` stores its value in an extra variable.
 """
 
 import ast
@@ -27,7 +27,7 @@ _flagged: ContextVar[frozenset[tuple[str, int]]] = ContextVar("flagged", default
 
 
 class Ending(ast.If):
-    """A branch at the end of a loop's body: how its sides end, and what follows the one that does not jump."""
+    """A branch at the end of a loop's body, with the jumps that end its sides; `rest` follows the side without jump."""
 
     _fields = (*ast.If._fields, "rest")
     ends: tuple[str, str]
@@ -35,26 +35,26 @@ class Ending(ast.If):
 
 
 class JumpError(CaptureError):
-    """A jump hangs on a tensor of the graph; the capture begins again with flags in its function."""
+    """A jump depends on a tensor of the graph; the capture restarts with flags in its function."""
 
     def __init__(self, path: str, line: int, *, flags: bool = False) -> None:
         super().__init__(
             "a condition on a tensor of the graph cannot decide 'break', 'continue' or 'return' in a loop",
             where=f"{path}:{line}",
         )
-        self.place = (path, -line if flags else line)
+        self.location = (path, -line if flags else line)
 
 
 def flagged(path: str, first: int, last: int) -> str:
-    """How the jumps in these lines of a file are to be rewritten: not (""), as ``ends`` of sides, by ``flags``."""
+    """Return how to rewrite the jumps in these lines of a file: "" (not), ``ends`` of sides, or ``flags``."""
     found = [line for where, line in _flagged.get() if where == path and first <= abs(line) <= last]
     return "" if not found else "flags" if min(found) < 0 else "ends"
 
 
 @contextmanager
-def flagging(places: frozenset[tuple[str, int]]) -> Iterator[None]:
-    """Rewrite the jumps of the functions that hold these places."""
-    token = _flagged.set(places)
+def flagging(locations: frozenset[tuple[str, int]]) -> Iterator[None]:
+    """Rewrite the jumps of the functions that contain these locations."""
+    token = _flagged.set(locations)
     try:
         yield
     finally:
@@ -62,19 +62,19 @@ def flagging(places: frozenset[tuple[str, int]]) -> Iterator[None]:
 
 
 def without_jumps(function: ast.FunctionDef, how: str) -> None:
-    """Rewrite the jumps in a function's loops, and in functions inside of it; `how` is what `flagged` gives."""
+    """Rewrite the jumps in a function's loops and nested functions; `how` is the result of `flagged`."""
     function.body = _Flags(how).statements(function.body)
 
 
 class _Flags:
-    """Rewrites the loops of one function."""
+    """Rewriter of the loops of one function."""
 
     def __init__(self, how: str) -> None:
         self._how = how
         self._count = 0
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements outside of any loop."""
+        """Rewrite statements outside loops."""
         return [new for statement in body for new in self._outside(statement)]
 
     def _outside(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -93,11 +93,11 @@ class _Flags:
             leave = ast.If(test=_name(_RETURNS, statement), body=[_at(result, statement)], orelse=[])
             return [_assign(_RETURNS, False, statement), *new, _at(leave, statement)]
         elif isinstance(statement, ast.For | ast.While):
-            statement.body = self.statements(statement.body)  # loops inside may have jumps
+            statement.body = self.statements(statement.body)  # nested loops may have jumps
         return [statement]
 
     def _loop(self, loop: ast.For | ast.While) -> list[ast.stmt]:
-        """A loop without jumps, after the statements that set its flags."""
+        """Return the statements that set the flags of a loop, and the loop without jumps."""
         if self._how == "ends" and isinstance(loop, ast.While) and _ends_sides(loop):
             loop.body = self._with_ends(loop.body)
             return [loop]
@@ -125,28 +125,28 @@ class _Flags:
         return [*before, loop]
 
     def _with_ends(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """A loop's body where a branch that may jump is the last statement and has what follows it as `rest`."""
-        for place, statement in enumerate(body):
+        """Return a loop's body that ends at the first branch that may jump, with the code after it as `rest`."""
+        for i, statement in enumerate(body):
             if isinstance(statement, ast.If) and _jumps_at_all(statement):
                 sides = [
                     self.statements([s for s in side if not isinstance(s, ast.Break | ast.Continue)])
                     for side in (statement.body, statement.orelse)
                 ]
-                rest = self._with_ends(body[place + 1 :])
+                rest = self._with_ends(body[i + 1 :])
                 branch = Ending(test=statement.test, body=sides[0], orelse=sides[1])
                 branch.rest = rest
                 branch.ends = _end_of(statement.body), _end_of(statement.orelse)
-                return [*self.statements(body[:place]), ast.copy_location(branch, statement)]
+                return [*self.statements(body[:i]), ast.copy_location(branch, statement)]
         return self.statements(body)
 
     def _guarded(self, body: list[ast.stmt], stop: str, skip: str) -> list[ast.stmt]:
-        """Statements of a loop's body; those after a jump hang on its flag."""
+        """Return the statements of a loop's body; those after a jump run only if its flag is not set."""
         out: list[ast.stmt] = []
-        for place, statement in enumerate(body):
+        for i, statement in enumerate(body):
             flags = _flags_of(statement, stop, skip)
             out += self._inside(statement, stop, skip)
             if flags:
-                rest = self._guarded(body[place + 1 :], stop, skip)
+                rest = self._guarded(body[i + 1 :], stop, skip)
                 if rest:
                     out.append(_at(ast.If(test=_none_of(flags, statement), body=rest, orelse=[]), statement))
                 break
@@ -174,7 +174,7 @@ class _Flags:
 
 
 def _ends_sides(loop: ast.While) -> bool:
-    """Whether each jump of a loop is the end of one side of a branch in its body whose other side does not jump."""
+    """Whether each jump of a loop ends one side of a branch in its body, and the other side does not jump."""
     branches = [s for s in loop.body if isinstance(s, ast.If) and _jumps_at_all(s)]
     others = [s for s in loop.body if s not in branches]
     if _returns(loop) or any(map(_jumps_at_all, others)):
@@ -196,7 +196,7 @@ def _jumps_at_all(statement: ast.stmt) -> bool:
 
 
 def _is_only_continued(loop: ast.For | ast.While) -> bool:
-    """Whether the jumps of a loop are ``continue`` in branches alone."""
+    """Whether all jumps of a loop are ``continue`` in branches."""
     if not isinstance(loop, ast.While) or _returns(loop) or _jumps(loop, ast.Break):
         return False
     return all(_continues_in_branches(statement) for statement in loop.body)
@@ -209,15 +209,15 @@ def _continues_in_branches(statement: ast.stmt) -> bool:
 
 
 def _closed(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A loop's body without ``continue``: what follows a branch that may jump is in the sides that do not."""
-    for place, statement in enumerate(body):
+    """Return a loop's body without ``continue``: code after a branch that may jump moves into the other sides."""
+    for i, statement in enumerate(body):
         if isinstance(statement, ast.Continue):
-            return body[:place]
+            return body[:i]
         if isinstance(statement, ast.If) and _jumps_in(statement, ast.Continue):
-            rest = body[place + 1 :]
+            rest = body[i + 1 :]
             sides = [_closed([*side, *copy.deepcopy(rest)]) for side in (statement.body, statement.orelse)]
             then = sides[0] or [_at(ast.Pass(), statement)]
-            return [*body[:place], _at(ast.If(test=statement.test, body=then, orelse=sides[1]), statement)]
+            return [*body[:i], _at(ast.If(test=statement.test, body=then, orelse=sides[1]), statement)]
     return body
 
 
@@ -226,7 +226,7 @@ def _can_rewrite(loop: ast.For | ast.While) -> bool:
 
 
 def _holds(node: ast.AST, *kinds: type[ast.AST]) -> bool:
-    """Whether a statement holds one of a kind, functions inside of it left out."""
+    """Whether a statement contains a node of the given kinds, outside nested functions."""
     if isinstance(node, _SCOPES):
         return False
     return isinstance(node, kinds) or any(_holds(child, *kinds) for child in ast.iter_child_nodes(node))
@@ -237,7 +237,7 @@ def _returns(loop: ast.For | ast.While) -> bool:
 
 
 def _jumps(loop: ast.For | ast.While, kind: type[ast.stmt]) -> bool:
-    """Whether the loop itself is left or continued: jumps of inner loops are theirs."""
+    """Whether the loop has such a jump, not counting jumps of nested loops."""
     return any(_jumps_in(statement, kind) for statement in loop.body)
 
 
@@ -248,7 +248,7 @@ def _jumps_in(node: ast.AST, kind: type[ast.stmt]) -> bool:
 
 
 def _flags_of(statement: ast.stmt, stop: str, skip: str) -> list[str]:
-    """The flags that a statement may set."""
+    """Return the flags that a statement may set."""
     found = [(stop, _jumps_in(statement, ast.Break)), (skip, _jumps_in(statement, ast.Continue))]
     return [name for name, used in (*found, (_RETURNS, _holds(statement, ast.Return))) if used]
 
@@ -271,12 +271,12 @@ def _none_of(names: list[str], at: ast.AST) -> ast.expr:
 
 
 def _leave_if_known(name: str, at: ast.AST) -> ast.stmt:
-    """Leave an unrolled loop once its flag is known to be set."""
+    """Return a statement that leaves an unrolled loop when its flag is known to be set."""
     test = ast.Compare(left=_name(name, at), ops=[ast.Is()], comparators=[ast.Constant(value=True)])
     leave = _at(ast.If(test=test, body=[ast.Break()], orelse=[]), at)
     leave.plain = True  # type: ignore[attr-defined]
     return leave
 
 
-def _at(node: _Tree, place: ast.AST) -> _Tree:
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+def _at(node: _Tree, source: ast.AST) -> _Tree:
+    return ast.fix_missing_locations(ast.copy_location(node, source))

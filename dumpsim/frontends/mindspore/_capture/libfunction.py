@@ -1,6 +1,6 @@
-"""Functions of the vendor's library that its own code and the operators of Python call too.
+"""Functions of the vendor's library that are also called by the library itself and by Python's operators.
 
-``x + y`` is the function ``add`` of `ops`, which is parsed once for a compile, by its first caller: a cell of the
+``x + y`` calls the function ``add`` of `ops`, which is parsed once per compile, for its first caller: a cell of the
 script with ``+`` or ``ops.add``, or another function of the library. Its nodes keep the scope of that first call.
 [spec vendor 3.1; source ops/composite/multitype_ops of the wheel]
 """
@@ -18,7 +18,7 @@ _R = TypeVar("_R")
 
 
 def parsed_once(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorator: while a graph is captured, the function has a frame of its own for every caller."""
+    """Decorate a function to open a new frame for every caller during a capture."""
 
     @wraps(function)
     def entered(*args: _P.args, **kwargs: _P.kwargs) -> _R:

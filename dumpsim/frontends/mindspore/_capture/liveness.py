@@ -1,4 +1,4 @@
-"""Which variables a function reads after its branches."""
+"""The variables that a function reads after its branches and loops."""
 
 import ast
 from collections.abc import Iterable, Sequence
@@ -10,24 +10,23 @@ __all__ = ["note_live"]
 
 _Names = frozenset[str]
 _NONE: _Names = frozenset()
-_FUNCTIONS = (ast.FunctionDef, ast.Lambda)  # they may run later than where they stand
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda)  # they may run later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loop:
-    """What is read where the loop around a statement goes on, and after it."""
+    """The variables read by the next iteration of the loop around a statement, and after the loop."""
 
     again: _Names
     after: _Names
 
 
 def note_live(function: ast.FunctionDef) -> None:
-    """Give the control flow of a function attributes `live`.
+    """Set the attribute `live` on the branches and loops of a function.
 
-    Of an ``if``: the variables that are read after it before they are set; of a loop: those that its body sets and
-    that are read at its head. The vendor's parser makes these the parameters of what follows a branch and of a loop's
-    header, dead code included.
-    [source function_block.cc]
+    For an ``if``, these are the variables that are read after it before they are set; for a loop, those that its body
+    sets and that are read at its head. In the vendor's parser they are the parameters of the code after a branch and of
+    a loop's header, including dead code. [source function_block.cc]
 
     Examples
     --------
@@ -51,7 +50,7 @@ def note_live(function: ast.FunctionDef) -> None:
 
 
 def _before(body: Sequence[ast.stmt], live: _Names, loop: _Loop | None) -> _Names:
-    """The variables that are read from the beginning of statements on, where `live` are read after them."""
+    """Return the variables that are live before statements, given those that are `live` after them."""
     for statement in reversed(body):
         live = _reads(statement, live, loop)
     return live

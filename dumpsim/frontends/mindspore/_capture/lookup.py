@@ -1,4 +1,4 @@
-"""Names that functions look up, noted in the vendor's order; see `names`."""
+"""Recording the names that functions look up, in the vendor's order; see `names`."""
 
 import inspect
 import sys
@@ -16,7 +16,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
 def look_up(tracer: "Tracer", line: int) -> None:
-    """Note the names of the piece of the present function that a line is in."""
+    """Record the names of the current function's segment that contains a line."""
     pending = tracer.frame.mentions
     while pending and pending[0][0] < line:
         for value, is_called in pending.pop(0)[1]:

@@ -1,4 +1,4 @@
-"""Loops on tensors: condition and body are recorded once, with the variables that they carry as arguments."""
+"""Loops on tensors: condition and body are recorded once, with the carried variables as arguments."""
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -31,7 +31,7 @@ __all__ = ["ending", "look_beyond", "loop", "turn"]
 
 @dataclass(slots=True, kw_only=True)
 class _State:
-    """The loop whose body is recorded: its variables, and which of them it carries."""
+    """The loop whose body is being recorded: its variables, and the indices of those that it carries."""
 
     get: Callable[[], tuple[Any, ...]]
     put: Callable[[tuple[Any, ...]], None]
@@ -41,12 +41,12 @@ class _State:
     jumps: bool = False
 
     def tensors(self) -> list[Any]:
-        """What the carried variables hold."""
+        """Return the tensors of the carried variables."""
         now = self.get()
         return [tensor for i in self.carried for tensor in tensors_of(now[i])]
 
     def fill(self, fresh: list[Any]) -> None:
-        """Let the carried variables hold these tensors."""
+        """Set the tensors of the carried variables."""
         now = list(self.get())
         for i in self.carried:
             count = len(tensors_of(now[i]))
@@ -59,9 +59,9 @@ _around: ContextVar[_State | None] = ContextVar("around", default=None)
 
 
 def look_beyond(tracer: Tracer, position: Position) -> None:
-    """Note what the code after the loop around a branch or loop looks up, before the sides of that are captured.
+    """Look up the names after the enclosing loop, before the sides of a branch or loop are captured.
 
-    The vendor evaluates both sides of a branch in turns: what one side chooses from has to wait for the other side.
+    The vendor evaluates both sides of a branch in turns: a choice in one side has to wait for the other side.
     [source async_eval_result.cc; observed 2.10: a function that both sides of a loop's header look up]
     """
     state = _around.get()
@@ -81,9 +81,9 @@ def ending(
     rest: Callable[[], Any],
     ends: Sequence[str],
 ) -> None:
-    """A branch at the end of a loop's body, one of whose sides leaves the loop or goes to its next round.
+    """A branch at the end of a loop's body, of which one side leaves the loop or starts its next iteration.
 
-    The other side goes on with `rest`. Each side gives the variables of the loop as they are at its end.
+    The other side continues with `rest`. Each side returns the variables of the loop at its end.
     """
     tracer, state = capturing(), _around.get()
     truth = truth_of(test)
@@ -120,9 +120,9 @@ def ending(
 
 
 def turn(carried: tuple[Any, ...], is_last: bool) -> None:
-    """A turn of a loop over values that are known begins, or what follows the loop (`is_last`).
+    """Start an iteration of an unrolled loop, or the code after the loop (`is_last`).
 
-    The vendor's function for it takes the variables that go from turn to turn (`carried`) as formal parameters.
+    The variables passed between iterations (`carried`) are formal parameters of the vendor's function for it.
     [source function_block.cc]
     """
     tracer = capturing()
@@ -131,7 +131,7 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
         frame = tracer.frame
         frame.formals.update((symbol, frame.loops) for symbol in symbols if isinstance(symbol, Node))
         tracer.calls.turn(is_last=is_last)
-        tracer.frame.blocks += 1  # what follows is inside of the vendor's loop functions to the end of the function
+        tracer.frame.blocks += 1  # the rest of the function is nested in the vendor's loop functions
 
 
 def loop(
@@ -143,9 +143,9 @@ def loop(
     names: Sequence[str],
     live: Sequence[str],
 ) -> None:
-    """A ``while`` statement; unrolled where the condition is known at capture.
+    """A ``while`` statement, which is unrolled if the condition is known at capture.
 
-    It carries the variables that its head, its body or what follows it reads before setting them (`live`).
+    It carries the variables that are read in its head, in its body or after it before they are set (`live`).
     """
     tracer = capturing()
     if tracer is None:
@@ -204,7 +204,7 @@ def _captured_loop(
     before: tuple[Any, ...],
     carried: list[int],
 ) -> tuple[tuple[Any, ...], Node]:
-    """Condition and body recorded with the carried variables as arguments; the variables after the body, the node."""
+    """Record condition and body with the carried variables as arguments; return the variables and the While node."""
     initial = [tensor for i in carried for tensor in tensors_of(before[i])]
     graphs = []
     after: tuple[Any, ...] = ()

@@ -1,10 +1,9 @@
-"""In which order the vendor's compiler looks up the names of a function.
+"""The order in which the vendor's compiler looks up the names of a function.
 
-It begins with the result: the function of a call comes first, then the arguments, then the call itself is evaluated,
-and with it the body of what it calls. So a function that is applied last is looked up before the cells inside of its
-argument are. [spec vendor 3.1; observed 2.10: helpers called in the root and in cells] Before that comes what nothing
-reads, by name: the result waits for it, and the vendor evaluates what is waited for first.
-[source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10]
+It starts at the result: first the function of a call, then the arguments, then the call itself, and with it the body of
+the called function. So a function that is applied last is looked up before the cells within its argument.
+[spec vendor 3.1; observed 2.10: helpers called in the root and in cells] Unused variables come before that, sorted by
+name, since the result waits for them. [source function_block.cc AttachIsolatedNodesBeforeReturn; observed 2.10]
 """
 
 import ast
@@ -18,10 +17,10 @@ LookUp = tuple[tuple[str, ...], bool]  # the parts of a name, and whether it is 
 
 @dataclass(eq=False, slots=True)
 class _Variable:
-    """What a variable was given, each with the meaning that the names in it had there."""
+    """The values of a variable, each with the meaning of the names in it at that point."""
 
     values: "list[tuple[ast.expr, Mapping[str, _Variable | None]]]"
-    before: "tuple[_Variable | None, ...]" = ()  # what it may be after a branch or loop
+    before: "tuple[_Variable | None, ...]" = ()  # possible variables after a branch or loop
     is_known: bool = False
 
 
@@ -29,11 +28,11 @@ _Names = dict[str, _Variable | None]
 
 
 def looked_up(function: ast.FunctionDef) -> tuple[tuple[int, tuple[LookUp, ...]], ...]:
-    """Global names of a function in the order in which they are looked up and called.
+    """Return the global names of a function in the order in which they are looked up and called.
 
-    Branches are taken for straight lines. What follows a loop is looked up when the loop is done, so that there
-    is one group of names for each piece: the line in which the loop before it ends, and the names. A function that
-    returns inside of a branch has no names from there on.
+    Branches are treated as straight-line code. The names after a loop are looked up when the loop is done, so there is
+    one group of names for each segment: the last line of the preceding loop, and the names. After a return within a
+    branch, a function has no further names.
 
     Examples
     --------
@@ -41,7 +40,7 @@ def looked_up(function: ast.FunctionDef) -> tuple[tuple[int, tuple[LookUp, ...]]
     >>> [".".join(name) for name, is_called in looked_up(tree)[0][1] if not is_called]
     ['ops.relu', 'ops.exp']
 
-    What nothing reads comes first:
+    Unused variables come first:
 
     >>> (tree,) = ast.parse("def f(x):\\n    y = ops.tanh(x)\\n    z = ops.exp(x)\\n    return ops.relu(y)").body
     >>> [".".join(name) for name, is_called in looked_up(tree)[0][1] if not is_called]
@@ -77,14 +76,14 @@ def looked_up(function: ast.FunctionDef) -> tuple[tuple[int, tuple[LookUp, ...]]
 
 
 def _stored(statement: ast.stmt) -> Iterator[str]:
-    """The variables that a statement sets."""
+    """Yield the variables that a statement sets."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
 
 
 def _assign(statement: ast.stmt, names: _Names) -> bool:
-    """Note what a statement gives to variables; whether it is understood."""
+    """Record the assignments of a statement; return whether the statement is supported."""
     if isinstance(statement, ast.Assign):
         variable = _Variable([(statement.value, dict(names))])
         names.update((each.id, variable) for target in statement.targets for each in _targets(target))
@@ -134,11 +133,11 @@ def _walk(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[Loo
             if isinstance(child, ast.expr):
                 yield from _walk(child, names)
     elif not isinstance(node, ast.Constant):
-        yield ("",), True  # a function of its own
+        yield ("",), True  # a separate function
 
 
 def _is_method_of_tensor(called: ast.expr) -> bool:
-    """Whether a method of a variable or of a result is called, which no script wrote: its value is a tensor."""
+    """Whether a method of a variable or of a result is called, which is taken for a tensor's method."""
     if not isinstance(called, ast.Attribute):
         return False
     value: ast.expr = called
@@ -158,7 +157,7 @@ def _follow(variable: _Variable | None) -> Iterator[LookUp]:
 
 
 def _dotted(node: ast.expr) -> tuple[str, ...]:
-    """The parts of ``a.b.c``, none where it is no such name."""
+    """Return the parts of ``a.b.c``, or an empty tuple for other expressions."""
     if isinstance(node, ast.Attribute):
         before = _dotted(node.value)
         return (*before, node.attr) if before else ()

@@ -1,9 +1,9 @@
-"""How many of the process's node numbers the vendor's front end takes while it compiles.
+"""Counting of the node numbers that the vendor's front end uses while it compiles.
 
-`CNode_N` counts on one counter for everything that the vendor has to name. The front end names, at first use, each
-operator that it resolves by the types of its operands (once in a process), each function of its own Python library
-that it evaluates (once a compile), and some calls (each by itself). Which ones a construct of the script takes along
-is data: `resolutions`. What that table does not hold counts nothing. [observed 2.10]
+One counter of the process numbers everything that the vendor names (`CNode_N`). The front end names, at first use, each
+operator that it resolves by the types of its operands (once in a process), each function of its Python library that it
+evaluates (once per compile), and some calls (every time). The table `resolutions` lists the names for each construct of
+a script; constructs that are not in the table use no numbers. [observed 2.10]
 """
 
 import inspect
@@ -28,7 +28,7 @@ _OVERLOAD = "unpack_call@"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A state of a count of calls."""
+    """A state of the count of calls."""
 
     calls: int
     called: frozenset[tuple[str, Any]]
@@ -36,7 +36,7 @@ class Mark:
 
 
 class Resolved:
-    """What one compile has resolved so far.
+    """The names that one compile has resolved so far.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class Resolved:
         self._calls = 0
 
     def note(self, names: str, *, constants: Any = ()) -> None:
-        """Note what a construct resolves: names as `resolutions` has them, and the constants among its operands."""
-        for place, name in enumerate(names.split()):
+        """Record the names that a construct resolves, from `resolutions`, and the constants among its operands."""
+        for i, name in enumerate(names.split()):
             if name == "ints@":
                 self._integers(constants)
             elif name.endswith("@"):
-                self._uses.add((name, place, constants))
+                self._uses.add((name, i, constants))
             elif name.endswith("!"):
                 self._calls += 1
             elif resolutions.is_function(name):
@@ -71,7 +71,7 @@ class Resolved:
                 self._operators.add(name)
 
     def _integers(self, constants: tuple[Any, ...]) -> None:
-        """Sequences of integers are put in order one after the other, by a loop whose operators a second one meets."""
+        """Record the operators of the loop that normalizes a sequence of integers, which a second sequence repeats."""
         sequences = [c for c in constants if isinstance(c, tuple)] or [tuple(constants)]
         for sequence in sequences:
             others = [use[1] for use in self._uses if use[0] == "ints@" and use[1] != sequence]
@@ -82,35 +82,35 @@ class Resolved:
             self._uses.add(("ints@", sequence))
 
     def call(self, name: str, key: Any) -> None:
-        """Note a call of a function of the script: it is named when it is called again with equal types."""
+        """Record a call of a script's function, which is named when it is called again with equal types."""
         if (name, key) in self._called:
             self._uses.add((name,))
         self._called.add((name, key))
 
     def mark(self) -> Mark:
-        """Where the count of calls is, for what is captured more than once."""
+        """Return the state of the count, for statements that are captured more than once."""
         return Mark(calls=self._calls, called=frozenset(self._called), overloads=self._overloads())
 
     def back_to(self, mark: Mark) -> None:
-        """Take back the calls since `mark`: the same statements are captured again."""
+        """Drop the calls since `mark`, because the same statements are captured again."""
         self._calls, self._called = mark.calls, set(mark.called)
 
     def again(self, mark: Mark) -> None:
-        """Count the calls since `mark` twice: a loop is evaluated again when a variable begins as a constant."""
+        """Count the calls since `mark` twice: a loop is evaluated again if a variable's initial value is constant."""
         self._calls += self._calls - mark.calls + len(self._overloads() - mark.overloads)
 
     def _overloads(self) -> frozenset[tuple[Any, ...]]:
         return frozenset(use for use in self._uses if use[0] == _OVERLOAD)
 
     def taken(self, known: set[str]) -> int:
-        """The numbers that were taken; `known` are the operators that the process has named before, and grows."""
+        """Return how many numbers were used; operators named for the first time in the process are added to `known`."""
         fresh = self._operators - known
         known |= fresh
         return len(fresh) + len(self._uses) + self._calls
 
 
 def operator(tracer: "Tracer | None", position: Position, name: str, *operands: Any) -> None:
-    """Note a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` marks an augmented one."""
+    """Count a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` marks an augmented one."""
     if tracer is None or not _counts(position):
         return
     kinds = [_kind(operand) for operand in operands]
@@ -121,13 +121,13 @@ def operator(tracer: "Tracer | None", position: Position, name: str, *operands: 
 
 
 def truth(tracer: "Tracer | None", position: Position, condition: Any) -> None:
-    """Note a condition that Python asks for."""
+    """Count a condition that Python evaluates."""
     if tracer is not None and _counts(position):
         tracer.resolved.note(resolutions.TRUTH["tensor" if _is_symbolic(condition) else ""])
 
 
 def subscript(tracer: "Tracer", position: Position, value: Any, index: Any) -> None:
-    """Note ``value[index]``."""
+    """Count ``value[index]``."""
     if not _counts(position):
         return
     if not values.is_tensor(value):
@@ -140,19 +140,19 @@ def subscript(tracer: "Tracer", position: Position, value: Any, index: Any) -> N
 
 
 def iteration(tracer: "Tracer | None", position: Position) -> None:
-    """Note a ``for``."""
+    """Count a ``for``."""
     if tracer is not None and _counts(position):
         tracer.resolved.note(resolutions.ITERATION)
 
 
 def attribute(tracer: "Tracer | None", position: Position, value: Any, name: str) -> None:
-    """Note a property of a tensor that is computed."""
+    """Count a computed property of a tensor."""
     if tracer is not None and _counts(position) and values.is_tensor(value):
         tracer.resolved.note(resolutions.PROPERTIES[name], constants=(name, value.ndim))
 
 
 def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Note a call in the script: of a function of the framework, of Python, or of the script's own."""
+    """Count a call in the script: of a function of the framework, of Python, or of the script."""
     if not _counts(position):
         return
     plain = inspect.unwrap(getattr(called, "__func__", called))
@@ -180,7 +180,7 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
 
 
 def cell(tracer: "Tracer", called: Any, args: tuple[Any, ...]) -> None:
-    """Note a call of a cell of the framework."""
+    """Count a call of a cell of the framework."""
     if type(called).__module__.startswith(_FRAMEWORK):
         name = type(called).__name__
         table = resolutions.CELLS
@@ -199,18 +199,18 @@ def _framework(tracer: "Tracer", name: str, given: bool, args: tuple[Any, ...]) 
 
 
 def _constants(args: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
-    """The arguments that are not tensors; sequences as tuples."""
-    kept: list[Any] = []
+    """Return the arguments that are not tensors, with sequences as tuples."""
+    found: list[Any] = []
     for value in args:
         if isinstance(value, (tuple, list)):
-            kept.append(_constants(value))
+            found.append(_constants(value))
         elif not values.is_tensor(value):
-            kept.append(repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__)
-    return tuple(kept)
+            found.append(repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__)
+    return tuple(found)
 
 
 def _counts(position: Position) -> bool:
-    """Whether the place is in the script; what the framework's own code does is part of the tables."""
+    """Whether the position is in the script; the tables include the framework's own code."""
     return position.form != "fixed" and not position.whole.path.startswith(_PACKAGE)
 
 
@@ -225,7 +225,7 @@ def _kind(value: Any) -> str:
 
 
 def _signature(value: Any) -> Any:
-    """What of a value decides an evaluation: type and shape of tensors, anything else as it prints."""
+    """Return the key of a value for an evaluation: type and shape of tensors, the repr of anything else."""
     if values.is_tensor(value):
         return (value._dtype.name, tuple(value._shape))
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""Operands as an operator takes them: defaults filled in, numbers and types brought together."""
+"""Preparation of operands: default values and implicit conversions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,15 +16,15 @@ __all__ = ["complete"]
 
 
 def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DType], Any]) -> list[Any]:
-    """The operands of a call with defaults and implicit conversions.
+    """Return the operands of a call with defaults and implicit conversions.
 
     Parameters
     ----------
     definition : OpDef
-        Its `promotes` are brought to one number type: tensors of another type by `cast`, host numbers as constant
+        The operands in its `promotes` are converted to one number type: tensors by `cast`, host numbers to constant
         tensors.
     operands : sequence
-        What the caller gave; trailing operands may be missing.
+        The given operands; trailing ones may be missing.
     cast : callable
         ``cast(tensor, dtype)`` converts a tensor.
 
@@ -34,12 +34,12 @@ def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DT
         For too few or too many operands.
     """
     given = list(operands)
-    if definition.operands and definition.operands[-1].startswith("*"):  # as many as there are
+    if definition.operands and definition.operands[-1].startswith("*"):  # any number of operands
         return given
     missing = len(definition.operands) - len(given)
     if missing < 0 or missing > len(definition.defaults):
         raise ScriptTypeError(
-            f"For '{definition.name}', the number of operands is {len(given)}",
+            f"For '{definition.name}', wrong number of operands: {len(given)}",
             allowed=[", ".join(definition.operands)],
         )
     if missing:
@@ -48,11 +48,11 @@ def complete(definition: OpDef, operands: Sequence[Any], cast: Callable[[Any, DT
 
 
 def _with_numbers(definition: OpDef, operands: list[Any]) -> list[Any]:
-    """Host numbers of an operator that takes mixed number types as constant tensors."""
-    places = [i for i in definition.mixed if i < len(operands)]
-    abstracts = {i: values.abstract_of(operands[i]) for i in places}
+    """Convert host numbers to constant tensors, for an operator that accepts mixed number types."""
+    indices = [i for i in definition.mixed if i < len(operands)]
+    abstracts = {i: values.abstract_of(operands[i]) for i in indices}
     tensors = [a for a in abstracts.values() if isinstance(a, TensorType)]
-    if tensors and len(tensors) < len(places):
+    if tensors and len(tensors) < len(indices):
         for i, abstract in abstracts.items():
             if isinstance(abstract, ScalarType):
                 wanted = operand_type([tensors[0], abstract])
@@ -64,9 +64,9 @@ def _with_numbers(definition: OpDef, operands: list[Any]) -> list[Any]:
 
 
 def _promoted(definition: OpDef, operands: list[Any], cast: Callable[[Any, DType], Any]) -> list[Any]:
-    places = [i for i in definition.promotes if i < len(operands)]
-    abstracts = {i: values.abstract_of(operands[i]) for i in places}
-    numeric = [i for i in places if isinstance(abstracts[i], (TensorType, ScalarType))]
+    indices = [i for i in definition.promotes if i < len(operands)]
+    abstracts = {i: values.abstract_of(operands[i]) for i in indices}
+    numeric = [i for i in indices if isinstance(abstracts[i], (TensorType, ScalarType))]
     if not numeric:
         return operands
     kind = operand_type([abstracts[i] for i in numeric])

@@ -1,9 +1,9 @@
-"""Which sides of branches are one function of the vendor's, although the capture records them more than once.
+"""Identification of sides of branches that are one function in the vendor's compiler but are recorded several times.
 
-A turn of an unrolled loop, or code that two paths lead to, is recorded each time. The vendor has one function of each
-side of a branch in the source. It specialises and inlines it anew only with the function whose values the side uses:
-a side that uses nothing of the turn stays one function for all turns. [source func_graph_cloner.cc AddChildGraphs,
-program_specialize.cc]
+An iteration of an unrolled loop, or code on two paths, is recorded every time. The vendor has one function for each
+side of a branch in the source. It clones this function only together with the function whose values the side uses: a
+side that uses no values of the iteration remains one function for all iterations.
+[source func_graph_cloner.cc AddChildGraphs, program_specialize.cc]
 """
 
 from collections.abc import Hashable
@@ -21,30 +21,30 @@ __all__ = ["origin"]
 
 
 def origin(tracer: "Tracer", position: Position, label: str, graph: Graph) -> Origin:
-    """Where a side of a branch comes from, what it computes, and from which values of others."""
+    """Return the origin of a side of a branch: its source, its computation, and the outer values that it uses."""
     shape = _Shape()
     key = (id(tracer.frame), position.whole, label, shape.of(graph))
     return Origin(key=key, values=tuple(shape.others.values()), keeps=tracer.frame)
 
 
 class _Shape:
-    """What graphs compute, by the places of their nodes."""
+    """The computation of graphs, with nodes identified by their order."""
 
     def __init__(self) -> None:
         self.others: dict[int, Value] = {}
-        self._places: dict[int, int] = {}
+        self._order: dict[int, int] = {}
 
     def of(self, graph: Graph) -> Hashable:
-        """What a graph computes."""
+        """Return a hashable description of a graph's computation."""
         for parameter in graph.parameters:
-            self._places[id(parameter)] = len(self._places)
+            self._order[id(parameter)] = len(self._order)
         nodes = tuple(map(self._node, graph.trail))
         return (nodes, self._value(graph.output) if graph.output is not None else None)
 
     def _node(self, node: Node) -> Hashable:
         blocks = tuple(map(self.of, node.blocks))
         operands = tuple(map(self._value, node.operands))
-        self._places[id(node)] = len(self._places)
+        self._order[id(node)] = len(self._order)
         attrs = tuple((name, repr(value)) for name, value in sorted(node.attrs.items()))
         jumps = node.control.jumps if node.control is not None else ()
         return (node.op_type, node.scope, operands, attrs, str(node.abstract), jumps, blocks)
@@ -52,9 +52,9 @@ class _Shape:
     def _value(self, value: Value) -> Hashable:
         if isinstance(value, Constant):
             return ("constant", str(value.abstract), _plain(value.value))
-        if id(value) in self._places:
-            return ("own", self._places[id(value)])
-        if isinstance(value, Node) and value.op_type == "MakeTuple":  # it may be no part of the program
+        if id(value) in self._order:
+            return ("own", self._order[id(value)])
+        if isinstance(value, Node) and value.op_type == "MakeTuple":  # it may not be a part of the program
             return ("tuple", tuple(map(self._value, value.operands)))
         known = list(self.others)
         self.others.setdefault(id(value), value)

@@ -1,9 +1,9 @@
-"""What constructs of a script make the vendor's front end name, read off a traced compiler. [observed 2.10]
+"""Names that constructs of a script create in the vendor's front end, recorded from a traced compiler. [observed 2.10]
 
-Each entry is a list of names. A name alone is an operator that is resolved by the types of its operands and is named
-once in a process, or, if `is_function`, a function of the vendor's Python library that is named once a compile.
+Each entry is a list of names. A plain name is an operator that is resolved by the types of its operands and is named
+once in a process, or, if `is_function`, a function of the vendor's Python library that is named once per compile.
 ``name@`` is named once for each set of constants, ``ints@`` for each sequence of integers among them, ``name!`` at each
-call. ``(axis)`` marks the form that has more than the tensor.
+call. ``(axis)`` marks the form with more arguments than the tensor.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 _NOT = "logical_not _scalar_tensor_to_scalar bool_"
-_INTS = f"_normalize_int_sequence {_NOT}"  # a sequence of integers is put in order
+_INTS = f"_normalize_int_sequence {_NOT}"  # normalizes a sequence of integers
 _SHAPE = f"{_INTS} ints@ iter_converter getitem list_append append"
-_ALL = f"{_INTS} tuple_func@ iter_converter"  # a reduction of all dimensions
+_ALL = f"{_INTS} tuple_func@ iter_converter"  # reduces all dimensions
 _AXIS = f"{_INTS} do_type_cast equal in"
 
 _FUNCTIONS = frozenset(
@@ -39,12 +39,12 @@ _FUNCTIONS = frozenset(
 
 
 def is_function(name: str) -> bool:
-    """Whether a name is that of a function, or of a part of one (``name:part``)."""
+    """Whether a name belongs to a function, or to a part of a function (``name:part``)."""
     return name in _FUNCTIONS or ":" in name
 
 
 def has_branch(name: str) -> bool:
-    """Whether a function of ``ops`` tests something, so that its operators lie in its branches.
+    """Whether a function of ``ops`` tests a condition, so that its operators are in its branches.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def has_branch(name: str) -> bool:
     return name not in _PLAIN and "bool_" in CALLS.get(name, "").split()
 
 
-# functions that apply an operator and nothing else; what they test, the operator's signature tests
+# functions that only apply an operator; their tests come from the operator's signature
 # [wheel ops/auto_generate/gen_ops_def.py; observed 2.10: all of them, called by the root and by a cell]
 _PLAIN = frozenset(
     {"log_softmax", "cat", "reshape", "transpose", "permute", "tile", "mul", "broadcast_to", "masked_fill"}
@@ -100,7 +100,7 @@ OPERATORS: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 
-# a condition that is not fixed by the attributes of the cell; "tensor": one that the graph decides
+# a condition that does not depend on attributes of the cell only; "tensor": a condition on a tensor of the graph
 TRUTH: Mapping[str, str] = MappingProxyType({"": "bool_", "tensor": "bool_ tensor_bool"})
 
 ITERATION = "iter_converter getitem"
@@ -128,7 +128,7 @@ PROPERTIES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# functions of `ops`, methods of tensors and lists, functions of Python; an argument's own operators count apart
+# functions of `ops`, methods of tensors and lists, functions of Python; operators in arguments are counted separately
 CALLS: Mapping[str, str] = MappingProxyType(
     {
         "relu": "bool_",
@@ -270,7 +270,7 @@ CALLS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# objects of operators
+# primitive objects
 PRIMITIVES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _ALL),
@@ -281,7 +281,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# cells of `nn`; ``(train)`` is the form under training, ``(wide)`` that for more than two dimensions
+# cells of `nn`; ``(train)`` is the form in training, ``(wide)`` the form for more than two dimensions
 CELLS: Mapping[str, str] = MappingProxyType(
     {
         "Dense": f"{_NOT} not_equal ms_len",

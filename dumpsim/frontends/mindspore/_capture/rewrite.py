@@ -1,9 +1,9 @@
 """Rewriting of functions from their source, so that control flow on tensors can be captured.
 
-Statements and operators that may meet a tensor of a graph become calls of `control`: ``if``, ``while``, ``and``,
+Statements and operators that may involve a tensor of a graph become calls of `control`: ``if``, ``while``, ``and``,
 ``or``, ``not``, ``a if c else b``, comparisons, arithmetic, subscripts and calls. Branches and loop bodies become local
-functions that share the variables of the function around them; a branch that returns takes the rest of the function
-with it. Names, lines and columns stay those of the source.
+functions that share the variables of the enclosing function; the rest of the function moves into the other side of a
+branch that returns. Names, lines and columns remain those of the source.
 """
 
 import ast
@@ -37,7 +37,7 @@ _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.In, ast.No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A function that calls `control`, the place of its definition, and what its text names, see `names.looked_up`."""
+    """A function that calls `control`, its definition, and the names in its source, see `names.looked_up`."""
 
     function: Callable[..., Any]
     definition: SourceLine
@@ -55,17 +55,17 @@ class _Template:
 
 
 def is_rewritten(function: types.FunctionType) -> bool:
-    """Whether a function was defined inside of a rewritten one, and so is rewritten itself."""
+    """Whether a function was defined within a rewritten one, and so is itself rewritten."""
     return _CONTROL in function.__code__.co_freevars
 
 
 def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: str = "") -> Rewritten:
-    """The rewritten form of a Python function, with the same globals, closure and defaults; it calls `control`.
+    """Rewrite a Python function to call `control`, with the same globals, closure and defaults.
 
     Raises
     ------
     CaptureError
-        The source is not there, or it holds what a graph cannot (``yield``, ``await``); the message names the function.
+        The source is missing, or contains ``yield`` or ``await``; the message names the function.
     """
     target = inspect.unwrap(function)
     if not isinstance(target, types.FunctionType):
@@ -87,7 +87,7 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
 
 
 def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
-    """What names stand for, such as ``helper`` and ``ops.relu``."""
+    """Yield the objects of names such as ``helper`` and ``ops.relu``."""
     for (first, *rest), is_called in looked_up:
         value = known.get(first)
         for attribute in rest:
@@ -102,7 +102,7 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
         path = inspect.getsourcefile(code) or code.co_filename
     except (OSError, TypeError) as problem:
         raise CaptureError(
-            f"the source of {name} is not there, so it cannot be compiled to a graph", where=code.co_filename
+            f"the source of {name} is missing, so it cannot be compiled to a graph", where=code.co_filename
         ) from problem
     text = "".join(lines)
     shift = len(text) - len(text.lstrip(" \t"))
@@ -117,19 +117,21 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
             node.col_offset += shift  # type: ignore[attr-defined]
             node.end_col_offset += shift  # type: ignore[attr-defined]
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-            raise CaptureError(f"{name} has a 'yield' or 'await', which no graph has", where=f"{path}:{node.lineno}")
+            raise CaptureError(
+                f"{name} has a 'yield' or 'await', which graphs do not support", where=f"{path}:{node.lineno}"
+            )
     if jumps:
         jump.without_jumps(definition, jumps)
     names = looked_up(definition)
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
-    place = source.line(definition)
+    line = source.line(definition)
     body = rewriter.function(definition)
     body.decorator_list, body.returns = [], None
     for argument in ast.walk(body.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    # defaults are those of the function itself; here they only say which arguments may be left out
+    # the real defaults are set on the function; these only mark which arguments are optional
     body.args.defaults = [ast.Constant(value=None) for _ in body.args.defaults]
     body.args.kw_defaults = [default and ast.Constant(value=None) for default in body.args.kw_defaults]
     parameters = [_CONTROL, _POSITIONS, *code.co_freevars]
@@ -138,11 +140,11 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
     module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
     compiled = compile(module, path, "exec")
     made = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
-    return _Template(factory=made, positions=tuple(rewriter.positions), definition=place, names=names)
+    return _Template(factory=made, positions=tuple(rewriter.positions), definition=line, names=names)
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and what is below it, functions and comprehensions that begin inside left out."""
+    """Yield the node and its descendants, without nested functions and comprehensions."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, (*_FUNCTIONS, *_COMPREHENSIONS)):
@@ -152,7 +154,7 @@ def _within(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _stored(nodes: list[ast.stmt]) -> list[str]:
-    """Variables that statements assign, in order of first assignment."""
+    """Return the variables that statements assign, in order of first assignment."""
     names: dict[str, None] = {}
     for statement in nodes:
         for node in _within(statement):
@@ -168,7 +170,7 @@ def _holds(node: ast.AST, *kinds: type[ast.AST]) -> bool:
 
 
 def _is_fixed(test: ast.expr) -> bool:
-    """Whether a condition has nothing but constants and attributes of ``self``."""
+    """Whether a condition uses only constants and attributes of ``self``."""
     return all(name.id == "self" for name in ast.walk(test) if isinstance(name, ast.Name)) and not any(
         isinstance(part, ast.Call) for part in ast.walk(test)
     )
@@ -197,10 +199,10 @@ def _falls_through(body: list[ast.stmt]) -> bool:
 
 
 def _close(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Give every branch that may return the statements after it, so that both of its sides return."""
-    for place, statement in enumerate(body):
+    """Move the statements after every branch that may return into it, so that both of its sides return."""
+    for i, statement in enumerate(body):
         if isinstance(statement, ast.If) and _holds(statement, ast.Return):
-            rest = body[place + 1 :]
+            rest = body[i + 1 :]
             sides = []
             for side in (statement.body, statement.orelse):
                 whole = [*side, *copy.deepcopy(rest)] if _falls_through(side) else side
@@ -210,18 +212,18 @@ def _close(body: list[ast.stmt]) -> list[ast.stmt]:
                 sides.append(closed)
             closing = ast.copy_location(ast.If(test=statement.test, body=sides[0], orelse=sides[1]), statement)
             closing.returns = True  # type: ignore[attr-defined]
-            return [*body[:place], closing]
+            return [*body[:i], closing]
     return body
 
 
 class _Subscripted(ast.NodeTransformer):
-    """``x[i] = v`` of a local variable as an assignment to the variable: inside a graph a tensor is a value."""
+    """Rewrite ``x[i] = v`` as an assignment to the local variable, since tensors in a graph are immutable values."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
 
     def visit_body(self, function: ast.FunctionDef) -> None:
-        """Rewrite the statements of a function, not those of functions inside of it."""
+        """Rewrite the statements of a function, except those of nested functions."""
         function.body = [self.visit(statement) for statement in function.body]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -232,16 +234,16 @@ class _Subscripted(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
-        return self._placing(node, target, node.value) if len(node.targets) == 1 else node
+        return self._item_assignment(node, target, node.value) if len(node.targets) == 1 else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if not isinstance(node.target, ast.Subscript):
             return node
         old = copy.deepcopy(node.target)
         old.ctx = ast.Load()
-        return self._placing(node, node.target, _at(ast.BinOp(left=old, op=node.op, right=node.value), node))
+        return self._item_assignment(node, node.target, _at(ast.BinOp(left=old, op=node.op, right=node.value), node))
 
-    def _placing(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ast.stmt:
+    def _item_assignment(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ast.stmt:
         if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
             return node
         name = target.value.id
@@ -249,20 +251,20 @@ class _Subscripted(ast.NodeTransformer):
             return node
         parts = ast.Tuple(elts=[target.value, target.slice, value], ctx=ast.Load())
         made = _at(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=parts), node)
-        made.places = True  # type: ignore[attr-defined]
+        made.sets_item = True  # type: ignore[attr-defined]
         return made
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Rewrites one function; functions inside of it are rewritten on their own."""
+    """Rewriter of one function; nested functions are rewritten separately."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.positions: list[Position] = []
         self._count = 0
-        self._jumping = False  # inside a loop that is left by break, continue or return
+        self._jumping = False  # within a loop that has a break, continue or return
         self._first = ""  # first argument of the outermost function
-        self._form = ""  # what positions are noted with
+        self._form = ""  # the `form` of new positions
 
     # -- helpers
 
@@ -272,8 +274,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def _position(self, node: ast.AST, called: ast.AST | None = None) -> ast.expr:
         whole = self.source.line(node)
-        place = self.source.line(called) if called is not None else whole
-        self.positions.append(Position(whole=whole, called=place, form=self._form))
+        name = self.source.line(called) if called is not None else whole
+        self.positions.append(Position(whole=whole, called=name, form=self._form))
         return ast.Subscript(
             value=ast.Name(id=_POSITIONS, ctx=ast.Load()),
             slice=ast.Constant(value=len(self.positions) - 1),
@@ -293,7 +295,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(_definition(name, args, [*shared, *body] or [ast.Pass()]), at)
 
     def _state(self, names: list[str], at: ast.AST) -> tuple[list[ast.stmt], list[ast.expr]]:
-        """Functions that read and write the variables of a branch or loop, and the operands that name them."""
+        """Return functions that read and write the variables of a branch or loop, and the operands for them."""
         get, put = self._name("get"), self._name("set")
         read = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Load()) for n in names], ctx=ast.Load())
         write = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Store()) for n in names], ctx=ast.Store())
@@ -312,7 +314,7 @@ class _Rewriter(ast.NodeTransformer):
     # -- functions
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """A function with its body rewritten; its variables exist, unbound, from the start."""
+        """Rewrite the body of a function; all its variables are initialized as unbound."""
         jumping, self._jumping = self._jumping, False
         if not self._first and node.args.args:
             self._first = node.args.args[0].arg
@@ -433,15 +435,15 @@ class _Rewriter(ast.NodeTransformer):
         return [node, self._turn(node, carried, is_last=True)]
 
     def _turn(self, loop: ast.For, carried: ast.expr, *, is_last: bool) -> ast.stmt:
-        """Another turn of a loop begins, or its end."""
+        """Return the call that marks the start of an iteration, or the end of a loop."""
         call = self._control("turn", copy.deepcopy(carried), ast.Constant(value=is_last), at=loop)
         return _at(ast.Expr(value=call), loop)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        if getattr(node, "places", False):  # ``x[i] = v``, as _subscripted left it
+        if getattr(node, "sets_item", False):  # ``x[i] = v``, rewritten by _Subscripted
             parts = [self.visit(part) for part in node.value.elts]  # type: ignore[attr-defined]
             name, index, new = parts
-            node.value = self._control("placed", self._position(node), name, _index(index), new, at=node)
+            node.value = self._control("with_item", self._position(node), name, _index(index), new, at=node)
             return node
         value = self.visit(node.value)
         if len(node.targets) == 1:
@@ -456,7 +458,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _target(self, target: ast.expr) -> ast.expr:
-        """An assignment target with its subscripts and attributes rewritten inside."""
+        """Rewrite the subscripts and attributes within an assignment target."""
         if isinstance(target, ast.Subscript):
             target.value, target.slice = self.visit(target.value), self.visit(target.slice)
         elif isinstance(target, ast.Attribute):
@@ -487,7 +489,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self._first:
-            # a branch is a function of its own, where super() without arguments does not find the cell
+            # a branch is a separate function, in which super() without arguments does not find the cell
             return _at(
                 ast.Call(
                     func=node.func,
@@ -568,7 +570,7 @@ def _read(name: str) -> ast.expr:
 
 
 def _index(node: ast.expr) -> ast.expr:
-    """An index expression as an ordinary one: ``a:b`` becomes ``slice(a, b)``."""
+    """Convert an index to an ordinary expression: ``a:b`` becomes ``slice(a, b)``."""
     if isinstance(node, ast.Tuple):
         return _at(ast.Tuple(elts=[_index(e) for e in node.elts], ctx=ast.Load()), node)
     if isinstance(node, ast.Slice):
@@ -579,20 +581,20 @@ def _index(node: ast.expr) -> ast.expr:
 
 
 def _definition(name: str, arguments: Iterable[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """``def name(arguments): body``."""
+    """Return ``def name(arguments): body``."""
     args = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=a) for a in arguments], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     made = ast.FunctionDef(name=name, args=args, body=body, decorator_list=[])
-    if "type_params" in made._fields:  # from Python 3.12 on
+    if "type_params" in made._fields:  # since Python 3.12
         made.type_params = []  # type: ignore[attr-defined]
     return made
 
 
 def _constant(value: tuple[str, ...]) -> ast.expr:
-    """A tuple of names; the compiler takes it, although the syntax tree has no such literal."""
+    """Return a tuple of names as a constant, which the compiler accepts although no source code can produce it."""
     return ast.Constant(value=value)  # type: ignore[arg-type]
 
 
-def _at(node: _Tree, place: ast.AST) -> _Tree:
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+def _at(node: _Tree, source: ast.AST) -> _Tree:
+    return ast.fix_missing_locations(ast.copy_location(node, source))

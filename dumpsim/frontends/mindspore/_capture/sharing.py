@@ -1,8 +1,8 @@
 """Functions and cells with control flow on tensors that a network calls more than once.
 
-The vendor's compiler makes one function of calls with arguments of the same types, and does not inline one that holds a
-branch where it is called more than once. [source inline.h GraphHasBranch] Which functions these are is known at the end
-of a capture; the capture then begins again and records each of them once, with calls of it.
+The vendor's compiler makes one function for all calls with the same argument types, and does not inline a function that
+contains a branch and is called more than once. [source inline.h GraphHasBranch] These functions are known at the end of
+a capture; the capture then restarts and records each of them once, with calls of it.
 """
 
 from collections import Counter
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RepeatedError", "Shared", "check", "continues", "sharing", "through"]
 
-_IN_LINE = "in line"  # key that keeps what follows branches where it is
-_shared: ContextVar[frozenset[Hashable] | None] = ContextVar("shared", default=None)  # None: nothing is to be shared
+_IN_LINE = "in line"  # key that turns off shared functions for the code after branches
+_shared: ContextVar[frozenset[Hashable] | None] = ContextVar("shared", default=None)  # None: nothing is shared
 
 
 class RepeatedError(Exception):
-    """Functions with control flow are called more than once; the capture begins again and shares them."""
+    """Functions with control flow are called more than once; the capture restarts and shares them."""
 
     def __init__(self, keys: frozenset[Hashable]) -> None:
         super().__init__("functions with control flow are called more than once")
@@ -40,7 +40,7 @@ class RepeatedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Function:
-    """A function that was recorded, and what it returned."""
+    """A recorded function and its result."""
 
     graph: Graph
     result: Any
@@ -48,7 +48,7 @@ class _Function:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Shared:
-    """What a capture knows of the functions that it calls.
+    """State of a capture about the functions that it calls.
 
     Attributes
     ----------
@@ -56,17 +56,17 @@ class Shared:
         Calls of functions with control flow.
     functions : dict
         The functions that are recorded once.
-    kept : list
-        What the keys are identities of.
+    alive : list
+        The objects whose ids are in the keys.
     jumps : list of (str, int)
         Path and line of the branches that leave a loop, see `loop.ending`.
     continues : bool
-        What follows a branch is a function that its sides call.
+        Whether the code after a branch is a function that its sides call.
     """
 
     counts: Counter[Hashable] = field(default_factory=Counter)
     functions: dict[Hashable, _Function] = field(default_factory=dict)
-    kept: list[Any] = field(default_factory=list)
+    alive: list[Any] = field(default_factory=list)
     jumps: list[tuple[str, int]] = field(default_factory=list)
     continues: bool = False
 
@@ -82,9 +82,9 @@ def sharing(keys: frozenset[Hashable] | None) -> Iterator[None]:
 
 
 def check(tracer: "Tracer") -> None:
-    """Raise `RepeatedError` where a capture that has ended called functions with control flow more than once.
+    """Raise `RepeatedError` if a finished capture has called functions with control flow more than once.
 
-    A network with gradients keeps its calls: the gradient of a shared function is not emulated.
+    In a network with gradients, calls are not shared: the gradient of a shared function is not emulated.
     """
     known = _shared.get()
     nodes = list(everything(tracer.graph.trail))
@@ -92,7 +92,7 @@ def check(tracer: "Tracer") -> None:
     differentiates = gradients > 0
     loops = [node for node in nodes if node.op_type == "While"]
     inside = any(one.op_type == GRADIENT for loop in loops for block in loop.blocks for one in everything(block.trail))
-    if tracer.shared.jumps and (gradients > 1 or inside):  # rounds of such a loop are kept for the gradient
+    if tracer.shared.jumps and (gradients > 1 or inside):  # the gradient needs the iterations of such a loop
         raise JumpError(*tracer.shared.jumps[0], flags=True)
     if known is not None and differentiates and tracer.shared.continues:
         raise RepeatedError(known | {_IN_LINE})
@@ -104,7 +104,7 @@ def check(tracer: "Tracer") -> None:
 
 
 def continues() -> bool:
-    """Whether what follows a branch may be a function that both of its sides call; the capture notes that it is."""
+    """Return whether the code after a branch may be a function that both sides call; record that it is one."""
     known, tracer = _shared.get(), capturing()
     if known is None or _IN_LINE in known or tracer is None:
         return False
@@ -119,12 +119,12 @@ def through(
     kwargs: Mapping[str, Any],
     run: Callable[..., Any],
 ) -> Any:
-    """What a function of the script returns; `run` records it."""
+    """Call a function of the script; `run` records it."""
     known = _shared.get()
     key = _key(function, args, kwargs) if known is not None else None
     if known is None or key is None:
         return run(*args, **kwargs)
-    tracer.shared.kept.append((function, args, kwargs))
+    tracer.shared.alive.append((function, args, kwargs))
     if key in known:
         return _called(tracer, key, args, kwargs, run)
     graph, start = tracer.mark()
@@ -164,7 +164,7 @@ def _symbolic(value: Any) -> list[Any]:
 
 
 def _replaced(value: Any, fresh: list[Any]) -> Any:
-    """The value with its symbolic tensors replaced in order."""
+    """Replace the symbolic tensors of a value, in order."""
     pending = iter(fresh)
     return values.rebuild(
         value,
@@ -173,7 +173,7 @@ def _replaced(value: Any, fresh: list[Any]) -> Any:
 
 
 def _key(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable | None:
-    """What makes two calls the same for the vendor's compiler; None if a value cannot be compared."""
+    """Return the key by which the vendor's compiler considers calls equal; None if a value is not hashable."""
     owner = getattr(function, "__self__", None)
     target = getattr(function, "__func__", function)
     try:

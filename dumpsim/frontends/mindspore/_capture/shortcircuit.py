@@ -1,4 +1,4 @@
-"""``and`` and ``or``: what follows a tensor of the graph is evaluated in a branch, as Python does it."""
+"""``and`` and ``or``: operands after a tensor of the graph are evaluated in a branch, as in Python."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,12 +13,12 @@ __all__ = ["conjunction", "disjunction"]
 
 
 def conjunction(position: Position, *operands: Callable[[], Any]) -> Any:
-    """``a and b``; where ``a`` is a tensor of the graph, a branch on it gives ``b`` or ``a``. [source parse.cc]"""
+    """``a and b``; if ``a`` is a tensor of the graph, a branch on it returns ``b`` or ``a``. [source parse.cc]"""
     return _joined(position, operands, stops=False)
 
 
 def disjunction(position: Position, *operands: Callable[[], Any]) -> Any:
-    """``a or b``; where ``a`` is a tensor of the graph, a branch on it gives ``a`` or ``b``. [source parse.cc]"""
+    """``a or b``; if ``a`` is a tensor of the graph, a branch on it returns ``a`` or ``b``. [source parse.cc]"""
     return _joined(position, operands, stops=True)
 
 

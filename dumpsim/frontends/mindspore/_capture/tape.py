@@ -1,4 +1,4 @@
-"""What PYNATIVE remembers of the operators that ran, so that gradients can be taken op by op."""
+"""The tape of PYNATIVE: a record of the operators that ran, for gradients."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ from dumpsim.frontends.mindspore._capture.values import tensors_in
 from dumpsim.ops.opdef import OpDef
 
 __all__ = [
+    "CellCall",
     "Entry",
     "Forward",
-    "Place",
     "Tape",
     "depending",
     "forward",
@@ -28,22 +28,22 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place:
-    """A cell that is running, and the one that called it."""
+class CellCall:
+    """A running cell, and the call of the cell that called it."""
 
     cell: Any
-    around: "Place | None"
+    outer: "CellCall | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
-    """One operator that ran, or a graph as a whole; `place` is the cell that ran it."""
+    """One operator that ran, or a whole graph; `within` is the call of the cell that ran it."""
 
     definition: OpDef
     operands: tuple[Any, ...]
     out: Any
     attrs: Mapping[str, Any]
-    place: Place | None = None
+    within: CellCall | None = None
     is_graph: bool = False
 
 
@@ -56,7 +56,7 @@ class Tape:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Forward:
-    """A call of a cell that was recorded although no gradient was being taken yet."""
+    """A call of a cell that was recorded before a gradient was requested."""
 
     cell: Any
     args: tuple[Any, ...]
@@ -66,14 +66,14 @@ class Forward:
 
 _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 _depth: ContextVar[int] = ContextVar("depth", default=0)
-_place: ContextVar[Place | None] = ContextVar("place", default=None)
+_running: ContextVar[CellCall | None] = ContextVar("running", default=None)
 _latest: ContextVar[Forward | None] = ContextVar("forward", default=None)
 
 
 def record(
     definition: OpDef, operands: Sequence[Any], out: Any, attrs: Mapping[str, Any], *, is_graph: bool = False
 ) -> None:
-    """Remember an operator where a gradient is being taken."""
+    """Record an operator if a gradient is being taken."""
     tape = _current.get()
     if tape is not None:
         entry = Entry(
@@ -81,7 +81,7 @@ def record(
             operands=tuple(operands),
             out=out,
             attrs=attrs,
-            place=_place.get(),
+            within=_running.get(),
             is_graph=is_graph,
         )
         tape.entries.append(entry)
@@ -89,17 +89,17 @@ def record(
 
 @contextmanager
 def within(cell: Any) -> Iterator[None]:
-    """The operators that run inside are those of a cell."""
-    token = _place.set(Place(cell=cell, around=_place.get()))
+    """Attribute the operators that run in this context to a cell."""
+    token = _running.set(CellCall(cell=cell, outer=_running.get()))
     try:
         yield
     finally:
-        _place.reset(token)
+        _running.reset(token)
 
 
 def is_within_cell() -> bool:
-    """Whether a cell is running op by op: the cells inside of it do so too."""
-    return _place.get() is not None
+    """Whether a cell is running operator by operator, as its child cells then do too."""
+    return _running.get() is not None
 
 
 def is_recording() -> bool:
@@ -109,7 +109,7 @@ def is_recording() -> bool:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Nothing that runs inside is remembered."""
+    """Record nothing in this context."""
     token = _current.set(None)
     try:
         yield
@@ -124,7 +124,7 @@ def is_nested() -> bool:
 
 @contextmanager
 def recording() -> Iterator[Tape]:
-    """Record what runs inside; a recording around this one holds it too, for gradients of gradients."""
+    """Record the operators in this context; an outer recording includes them too, for gradients of gradients."""
     tape = Tape()
     token, depth = _current.set(tape), _depth.set(_depth.get() + 1)
     try:
@@ -138,7 +138,7 @@ def recording() -> Iterator[Tape]:
 
 
 def depending(tape: Tape, wanted: Iterable[Any]) -> set[int]:
-    """Ids of the tensors of a tape that depend on `wanted`, and of these."""
+    """Return the ids of `wanted`, and of the tensors of a tape that depend on them."""
     found = {id(tensor) for tensor in wanted}
     for entry in tape.entries:
         if any(id(tensor) in found for tensor in tensors_in(entry.operands)):
@@ -148,7 +148,7 @@ def depending(tape: Tape, wanted: Iterable[Any]) -> set[int]:
 
 @contextmanager
 def forward(cell: Any, args: tuple[Any, ...], *, wanted: bool) -> Iterator[Forward | None]:
-    """Record a call of a cell of which gradients are `wanted` (``set_grad``), for a gradient of the same call later.
+    """Record a call of a cell whose gradients are `wanted` (``set_grad``), for a later gradient of the same call.
 
     MindSpore does not run such a cell again. [observed 2.10]
     """
@@ -162,7 +162,7 @@ def forward(cell: Any, args: tuple[Any, ...], *, wanted: bool) -> Iterator[Forwa
 
 
 def take_forward(cell: Any, args: tuple[Any, ...]) -> Forward | None:
-    """The latest recorded call, where it is this one; it is given once."""
+    """Return the latest recorded call if it has this cell and these arguments; a call is returned once."""
     call = _latest.get()
     if call is None or call.cell is not cell or len(call.args) != len(args):
         return None

@@ -1,4 +1,4 @@
-"""What the rules of graphs on the tape share: a graph is one operator there, whose gradient rule runs a graph."""
+"""Helpers for the gradient rules of graphs on the tape, where a graph is a single operator."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["sens_of", "unused"]
 
 
 def sens_of(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Gradients of the results as tensors."""
+    """Return the gradients of the results as tensors."""
     parts = dout.items if isinstance(out.abstract, TupleType) else (dout,)
     return tuple(
         b.tensor(part if part is not None else b.zeros(values.abstract_of(tensor)))
@@ -19,5 +19,5 @@ def sens_of(b: Any, out: Any, dout: Any, outputs: Sequence[Any]) -> tuple[Any, .
 
 
 def unused(*_: Any, **__: Any) -> Abstract:
-    """Stand for the functions of an operator that nobody calls."""
+    """Placeholder for the functions of an operator that are never called."""
     raise AssertionError("a graph on the tape is neither inferred nor run again")

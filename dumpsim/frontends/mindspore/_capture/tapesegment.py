@@ -1,10 +1,10 @@
-"""Gradients of what ran op by op, as compiled graphs.
+"""Gradients of operators that ran one by one, as compiled graphs.
 
 In dynamic graph mode the forward pass runs natively, operator by operator, and the backward pass is compiled, so that
-it is dumped as any graph is. [seed 001] A *segment* is what ran between two graphs of ``jit`` functions; most tapes are
-one segment. Its backward pass is a graph that takes the gradients of the results and the values of the forward pass
-that the rules use. It is cached by the structure of the segment: the next step that runs the same operators on tensors
-of the same types runs the same graph again.
+it is dumped like any graph. [seed 001] A *segment* consists of the operators between two graphs of ``jit`` functions;
+most tapes are one segment. Its backward pass is a graph of the gradients of the results and of the values of the
+forward pass that the rules use. It is cached by the structure of the segment: the next step that runs the same
+operators on tensors of the same types runs the same graph again.
 """
 
 from collections import OrderedDict
@@ -32,22 +32,22 @@ from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
 
-__all__ = ["Backwards", "segments"]
+__all__ = ["BackwardCache", "segments"]
 
-_CACHED = 64  # backward passes of one session; a script whose shapes never repeat must not fill the memory
+_CACHED = 64  # backward passes per session, so that a script whose shapes never repeat does not fill the memory
 
 
 def segments(session: Session, entries: Sequence[tape.Entry], depending: Set[int], results: Any) -> list[tape.Entry]:
-    """A tape with one entry for each segment, whose gradient rule runs a graph.
+    """Return a tape with one entry for each segment, whose gradient rule runs a graph.
 
     Parameters
     ----------
     session : Session
     entries : sequence of Entry
     depending : set of int
-        Ids of the tensors that depend on what is asked for; the other entries are left out.
+        Ids of the tensors that depend on the requested ones; other entries are dropped.
     results : Tensor or nested tuple
-        What is differentiated.
+        The value to differentiate.
     """
     used = {id(tensor) for tensor in values.tensors_in(results)}
     found: list[tape.Entry] = []
@@ -65,7 +65,7 @@ def segments(session: Session, entries: Sequence[tape.Entry], depending: Set[int
 
 
 def _groups(entries: Iterable[tape.Entry], depending: Set[int]) -> Iterator[list[tape.Entry]]:
-    """Neighbours that ran op by op together, graphs alone."""
+    """Yield groups of consecutive operators, and each graph as a group by itself."""
     group: list[tape.Entry] = []
     for entry in entries:
         if not any(id(tensor) in depending for tensor in values.tensors_in(entry.operands)):
@@ -83,7 +83,7 @@ def _groups(entries: Iterable[tape.Entry], depending: Set[int]) -> Iterator[list
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Segment:
-    """Operators that ran one by one; `inputs` are what the gradients are taken by, `outputs` what others use."""
+    """Operators that ran one by one; gradients are taken of `inputs`, and other entries use `outputs`."""
 
     entries: list[tape.Entry]
     inputs: list[Any]
@@ -91,7 +91,7 @@ class _Segment:
 
     @classmethod
     def of(cls, entries: list[tape.Entry], depending: Set[int], used: Set[int]) -> "_Segment":
-        """A segment, with what goes in and out."""
+        """Create a segment and determine its inputs and outputs."""
         made = [tensor for entry in entries for tensor in values.tensors_in((entry.out,))]
         inside = {id(tensor) for tensor in made}
         taken = {
@@ -103,7 +103,7 @@ class _Segment:
         return cls(entries=entries, inputs=list(taken.values()), outputs=[t for t in made if id(t) in used])
 
     def entry(self, session: Session) -> tape.Entry:
-        """The segment as one operator of a tape."""
+        """Return the segment as one operator of a tape."""
 
         def grad(b: Any, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
             sens = [tensor._array for tensor in sens_of(b, out, dout, self.outputs)]
@@ -122,14 +122,14 @@ class _Segment:
         )
 
     def _gradients(self, session: Session, sens: Sequence[Any]) -> list[Any]:
-        """Arrays of the gradients by the inputs, None where the outputs do not depend on one."""
+        """Return the arrays of the inputs' gradients, None for inputs without influence on the outputs."""
         numbering = _Numbering()
         structure = numbering.structure(self)
         options = _options(session)
         key = (options.target, options.jit_level, structure)
-        passes: Backwards | None = session.backward_passes
+        passes: BackwardCache | None = session.backward_passes
         if passes is None:
-            passes = session.backward_passes = Backwards()
+            passes = session.backward_passes = BackwardCache()
         back = passes.get(key)
         if back is None:
             back = _Backward.of(self, session, options, numbering)
@@ -139,20 +139,20 @@ class _Segment:
 
 
 def _options(session: Session) -> CompileOptions:
-    """Options of a backward pass: kernel by kernel, as O0 and O1 run it, also where graphs run whole. [seed 001]"""
+    """Return the options of a backward pass, which runs kernel by kernel even if graphs run whole. [seed 001]"""
     options = session.options()
     return session.options(jit_level="O0") if options.pipeline == WHOLE_GRAPH else options
 
 
 class _Numbering:
-    """Numbers for the tensors of a segment, the same for the same structure."""
+    """Numbers of the tensors of a segment, equal for equal structures."""
 
     def __init__(self) -> None:
         self.tensors: list[Any] = []
         self._numbers: dict[int, int] = {}
 
     def number(self, tensor: Any) -> int:
-        """The number of a tensor."""
+        """Return the number of a tensor."""
         found = self._numbers.get(id(tensor))
         if found is None:
             found = self._numbers[id(tensor)] = len(self.tensors)
@@ -160,15 +160,15 @@ class _Numbering:
         return found
 
     def structure(self, segment: _Segment) -> Any:
-        """What decides the backward pass: operators, attributes, wiring, types, weights, places in the network."""
+        """Return the key of the backward pass: operators, attributes, wiring, types, weights and cells."""
         wiring = tuple(
             (
                 entry.definition.name,
                 self._frozen(entry.attrs),
                 self._frozen(entry.operands),
                 self._frozen(entry.out),
-                id(entry.place.cell) if entry.place is not None else None,  # the backward pass keeps it alive
-                mark_of(entry.place.cell) if entry.place is not None else None,
+                id(entry.within.cell) if entry.within is not None else None,  # the backward pass keeps it alive
+                mark_of(entry.within.cell) if entry.within is not None else None,
             )
             for entry in segment.entries
         )
@@ -180,7 +180,7 @@ class _Numbering:
             number = self.number(value)
             if known:
                 return ("tensor", number)
-            # a weight is not handed over: the graph reads it, so that it is one weight and no other
+            # the graph reads a weight itself, so the weight is part of the key
             return ("tensor", number, value._dtype.name, value._shape, id(value) if values.is_parameter(value) else 0)
         if isinstance(value, Mapping):
             return tuple(sorted((str(name), self._frozen(item)) for name, item in value.items()))
@@ -200,22 +200,22 @@ class _Backward:
     program : Program or None
         None where no gradient needs an operator.
     saved : tuple of int
-        Numbers of the tensors that it takes after the gradients of the outputs.
+        Numbers of the tensors that it takes as arguments after the gradients of the outputs.
     gradients : tuple of tuple
-        For each input where its gradient is: ``("output", place)`` of the program, ``("sens", place)``,
+        For each input the source of its gradient: ``("output", index)`` of the program, ``("sens", index)``,
         ``("saved", number)``, ``("constant", array)`` or ``("none", 0)``.
-    places : tuple of Place
-        Keeps the cells alive whose identities are in the key.
+    alive : tuple of CellCall
+        The calls of the cells whose ids are in the key.
     """
 
     program: Program | None
     saved: tuple[int, ...]
     gradients: tuple[tuple[str, Any], ...]
-    places: tuple[tape.Place, ...]
+    alive: tuple[tape.CellCall, ...]
 
     @classmethod
     def of(cls, segment: _Segment, session: Session, options: CompileOptions, numbering: _Numbering) -> "_Backward":
-        """Differentiate a segment and compile what that gives."""
+        """Differentiate a segment and compile its gradient."""
         forward = _Forward.of(segment, numbering)
         outputs = [forward.symbols[numbering.number(tensor)] for tensor in segment.outputs]
         wanted = [forward.symbols[numbering.number(tensor)] for tensor in segment.inputs]
@@ -238,7 +238,7 @@ class _Backward:
         options: CompileOptions,
         segment: _Segment,
     ) -> "_Backward":
-        """The graph takes what it uses of the forward pass as arguments."""
+        """Compile the graph, which takes the values of the forward pass as arguments."""
         chosen = [constant(gradient) if isinstance(gradient, np.ndarray) else gradient for gradient in found]
         bundle, _ = _bundle([gradient for gradient in chosen if isinstance(gradient, (Node, Parameter))])
         graph.output = bundle
@@ -249,15 +249,15 @@ class _Backward:
             return taken.setdefault(number, _leaf(forward.tensors[number]))
 
         replace_inner(graph, forward.graph, given)
-        places: dict[int, tuple[str, Any]] = {id(p): ("sens", place) for place, p in enumerate(sens)}
-        places |= {id(p): ("saved", number) for number, p in taken.items()}
+        sources: dict[int, tuple[str, Any]] = {id(p): ("sens", i) for i, p in enumerate(sens)}
+        sources |= {id(p): ("saved", number) for number, p in taken.items()}
         items: list[Value] = []
         for value in bundle.operands:
-            if id(value) not in places:
-                places[id(value)] = ("output", len(items))
+            if id(value) not in sources:
+                sources[id(value)] = ("output", len(items))
                 items.append(value)
         rest = iter(bundle.operands)
-        gradients = tuple(_place(gradient, rest, places) for gradient in chosen)
+        gradients = tuple(_source(gradient, rest, sources) for gradient in chosen)
         saved = [(number, p) for number, p in taken.items() if not p.is_weight]
         graph.parameters = [*sens, *(p for _, p in saved), *(p for p in taken.values() if p.is_weight)]
         program = None
@@ -265,18 +265,18 @@ class _Backward:
             graph.output, _ = _bundle(items)
             graph.is_tied = False
             program = session.build(graph, options)
-        kept = tuple(entry.place for entry in segment.entries if entry.place is not None)
-        return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, places=kept)
+        alive = tuple(entry.within for entry in segment.entries if entry.within is not None)
+        return cls(program=program, saved=tuple(n for n, _ in saved), gradients=gradients, alive=alive)
 
     def run(self, session: Session, options: CompileOptions, sens: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
-        """Arrays of the gradients; `tensors` are those of the segment, by number."""
+        """Return the arrays of the gradients; `tensors` are the tensors of the segment, by number."""
         outputs: list[Any] = []
         if self.program is not None:
             session.compile(self.program, options)
             outputs = session.execute(self.program, [*sens, *(tensors[number]._array for number in self.saved)])
         read: dict[str, Callable[[Any], Any]] = {
-            "output": lambda place: outputs[place],
-            "sens": lambda place: sens[place].copy(),
+            "output": lambda index: outputs[index],
+            "sens": lambda index: sens[index].copy(),
             "saved": lambda number: tensors[number]._array.copy(),
             "constant": lambda array: array.copy(),
             "none": lambda _: None,
@@ -284,24 +284,24 @@ class _Backward:
         return [read[kind](what) for kind, what in self.gradients]
 
 
-def _place(gradient: Any, rest: Iterator[Value], places: Mapping[int, tuple[str, Any]]) -> tuple[str, Any]:
-    """Where a gradient is found after a run."""
+def _source(gradient: Any, rest: Iterator[Value], sources: Mapping[int, tuple[str, Any]]) -> tuple[str, Any]:
+    """Return where to find a gradient after a run."""
     if gradient is None:
         return ("none", 0)
     if isinstance(gradient, Constant):
         return ("constant", np.asarray(gradient.value))
-    return places[id(next(rest))]
+    return sources[id(next(rest))]
 
 
 def _bundle(items: Sequence[Value]) -> tuple[Node, TupleType]:
-    """One value for several, and its type."""
+    """Return one value for several, and its type."""
     kind = TupleType(items=tuple(item.abstract for item in items))
     return Node(op_type="MakeTuple", operands=list(items), abstract=kind), kind
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Forward:
-    """A segment as a graph that nobody runs: what the gradient rules look at."""
+    """A segment as a graph that is never run, for the gradient rules."""
 
     graph: Graph
     tensors: list[Any]
@@ -311,26 +311,26 @@ class _Forward:
 
     @classmethod
     def of(cls, segment: _Segment, numbering: _Numbering) -> "_Forward":
-        """The operators as nodes, in the scopes of the cells that ran them."""
+        """Convert the operators to nodes, in the scopes of the cells that ran them."""
         made = cls(graph=Graph(name="forward"), tensors=numbering.tensors)
         for entry in segment.entries:
             abstract = values.abstract_of(entry.out)
             operands = [made._operand(operand, numbering.number) for operand in entry.operands]
             node = Node(op_type=entry.definition.name, operands=operands, abstract=abstract, attrs=dict(entry.attrs))
-            if entry.place is not None:
-                node.scope = text_of(node).block_scope = _scope(entry.place)
-                node.dump_mark = mark_of(entry.place.cell)
+            if entry.within is not None:
+                node.scope = text_of(node).block_scope = _scope(entry.within)
+                node.dump_mark = mark_of(entry.within.cell)
             made.graph.trail.append(node)
             made._made(node, entry.out, numbering.number)
         return made
 
     def _operand(self, operand: Any, number: Callable[[Any], int]) -> Value:
         if values.is_tensor(operand):
-            place = number(operand)
-            if place not in self.symbols:
-                self._know(place, _leaf(operand))
-                self.graph.parameters.append(self.symbols[place])  # type: ignore[arg-type]
-            return self.symbols[place]
+            key = number(operand)
+            if key not in self.symbols:
+                self._add(key, _leaf(operand))
+                self.graph.parameters.append(self.symbols[key])  # type: ignore[arg-type]
+            return self.symbols[key]
         if isinstance(operand, (tuple, list)) and any(True for _ in values.tensors_in(operand)):
             bundle, _ = _bundle([self._operand(item, number) for item in operand])
             self.graph.trail.append(bundle)
@@ -340,9 +340,9 @@ class _Forward:
     def _made(self, symbol: Value, out: Any, number: Callable[[Any], int]) -> Any:
         """Record the tensors of an operator's result; return their numbers."""
         if values.is_tensor(out):
-            place = number(out)
-            self._know(place, symbol)
-            return place
+            key = number(out)
+            self._add(key, symbol)
+            return key
         if isinstance(out, tuple):
             parts = []
             for index, item in enumerate(out):
@@ -355,12 +355,12 @@ class _Forward:
             return self._parts[id(symbol)]
         return None
 
-    def _know(self, number: int, symbol: Value) -> None:
+    def _add(self, number: int, symbol: Value) -> None:
         self.symbols[number] = symbol
         self._numbers[id(symbol)] = number
 
     def number_of(self, value: Value) -> int:
-        """The number of the tensor of a value of this graph, or of an item of one of its tuples."""
+        """Return the number of the tensor of a value of this graph, or of an item of one of its tuples."""
         if id(value) in self._numbers:
             return self._numbers[id(value)]
         assert isinstance(value, Node)
@@ -372,7 +372,7 @@ class _Forward:
 
 
 def _leaf(tensor: Any) -> Parameter:
-    """What stands for a tensor from outside."""
+    """Return the graph parameter for a tensor from outside."""
     kind, shape = tensor._dtype, tuple(tensor._shape)
     if not values.is_parameter(tensor):
         return Parameter(name="", abstract=TensorType(dtype=kind, shape=shape))
@@ -380,31 +380,31 @@ def _leaf(tensor: Any) -> Parameter:
     return Parameter(name="", abstract=abstract, is_weight=True, has_default=True, storage=tensor)
 
 
-def _scope(place: tape.Place) -> str:
-    """Scope of the operators of a cell: as a graph of the outermost cell would have it."""
-    chain = [place]
-    while chain[-1].around is not None:
-        chain.append(chain[-1].around)
+def _scope(call: tape.CellCall) -> str:
+    """Return the scope of a cell's operators, as in a graph of the outermost cell."""
+    chain = [call]
+    while chain[-1].outer is not None:
+        chain.append(chain[-1].outer)
     assign_scopes(chain[-1].cell, with_class=with_class_names())
     return next((scope for scope in (scope_of(each.cell) for each in chain) if scope is not None), "Default")
 
 
-class Backwards:
-    """The backward passes of a session, by structure; the one that was not run for longest makes room."""
+class BackwardCache:
+    """Least-recently-used cache of the backward passes of a session, by structure."""
 
     def __init__(self, size: int = _CACHED) -> None:
         self._size = size
-        self._kept: OrderedDict[Any, _Backward] = OrderedDict()
+        self._passes: OrderedDict[Any, _Backward] = OrderedDict()
 
     def get(self, key: Any) -> _Backward | None:
-        """The backward pass of a structure."""
-        found = self._kept.get(key)
+        """Return the backward pass of a structure, or None."""
+        found = self._passes.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self._passes.move_to_end(key)
         return found
 
     def add(self, key: Any, back: _Backward) -> list[Program]:
-        """Keep one more; returns the programs that are kept no longer."""
-        self._kept[key] = back
-        gone = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - self._size)]
+        """Add a backward pass; return the programs that are evicted."""
+        self._passes[key] = back
+        gone = [self._passes.popitem(last=False)[1] for _ in range(len(self._passes) - self._size)]
         return [old.program for old in gone if old.program is not None]

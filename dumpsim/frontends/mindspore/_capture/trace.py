@@ -29,10 +29,10 @@ _DEFAULT = "Default"  # the scope of the root
 
 
 class Tracer:
-    """Records operators of one network into graphs.
+    """Recorder of the operators of one network into graphs.
 
-    The network's own graph is `graph`; branches and loop bodies are recorded into graphs of their own by `block`, and
-    may use values of the graphs around them.
+    The network's own graph is `graph`; `block` records branches and loop bodies into separate graphs, which may use
+    values of the enclosing graphs.
     """
 
     def __init__(self, name: str) -> None:
@@ -44,11 +44,11 @@ class Tracer:
         self.calls = CallStack(name)
         self.resolved = numbering.Resolved()
         self.shared = Shared()
-        self.rules: dict[int, Any] = {}  # what the script says of gradients, by id of the custom-gradient node
+        self.rules: dict[int, Any] = {}  # the script's gradient rules, by id of the custom-gradient node
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call
         self._results: dict[tuple[int, ...], tuple[Any, ...]] = {}  # cell, arguments, result and call
 
-    # -- where the capture is
+    # -- position of the capture
 
     @property
     def frame(self) -> Frame:
@@ -56,14 +56,14 @@ class Tracer:
         return self.frames[-1]
 
     def sources(self) -> tuple[SourceLine, ...]:
-        """Definitions and expressions of all open frames, outermost first."""
+        """Return the definitions and expressions of all open frames, outermost first."""
         return tuple(line for frame in self.frames for line in frame.lines())
 
     @contextmanager
     def entering(
         self, *, scope: str | None = None, own_scope: str = "", cell: Any = None, name: str = ""
     ) -> Iterator[Frame]:
-        """A frame for a function or a cell that is being called."""
+        """Open a frame for a function or a cell that is being called."""
         caller = self.frame
         frame = Frame(
             scope=scope or caller.scope,
@@ -83,15 +83,15 @@ class Tracer:
             self.frames.pop()
 
     def at(self, position: Position, *, entering: bool) -> None:
-        """Note the expression that is being evaluated."""
+        """Set the expression that is being evaluated."""
         self.frame.position = position.called if entering else position.whole
 
     def block(self, name: str) -> AbstractContextManager[Graph]:
-        """Record into a new graph: a branch or a part of a loop."""
+        """Record into a new graph, for a branch or a part of a loop."""
         return opened(self._open, name)
 
     def mark(self) -> tuple[Graph, int]:
-        """The graph that is being recorded, and how many nodes it has."""
+        """Return the graph that is being recorded, and its number of nodes."""
         return self._open[-1], len(self._open[-1].trail)
 
     @property
@@ -100,38 +100,38 @@ class Tracer:
         return tuple(self._open)
 
     def refuse_foreign_control(self, nodes: Sequence[Node]) -> None:
-        """Raise where control flow among `nodes` is outside of the block that is being recorded.
+        """Raise if `nodes` contain a loop outside the block that is being recorded.
 
-        What a loop keeps for its gradient is there for one run of that gradient.
+        The values that a loop saves for its gradient are valid for one run of that gradient.
         """
         here = {id(node) for node in self._open[-1].trail}
         if any(node.op_type == "While" and id(node) not in here for node in nodes):
             raise UnsupportedError(
-                "the gradient, inside of a branch or loop, of a loop in front of it is not emulated",
+                "a gradient, within a branch or loop, of a loop before it is not emulated",
                 where=self.name,
                 code="DS-GRD-002",
             )
 
     def mention(self, function: Any) -> None:
-        """Note a function that the present function looks up."""
+        """Record a function that the current function looks up."""
         self._function_scope(function)
 
     def _function_scope(self, function: Any) -> str:
         return self._functions.setdefault(id(function), (function, self.frame.scope))[1]
 
     def scope_of_callee(self, function: Any) -> str:
-        """The scope of a cell, or that in which a function was looked up first."""
+        """Return the scope of a cell, or the scope in which a function was first looked up."""
         scope = scope_of(function) if hasattr(function, "name_cells") else None
         found = self._functions.get(id(inspect.unwrap(getattr(function, "__func__", function))))
         return scope or (found[1] if found is not None else self.frame.scope)
 
     @contextmanager
     def entering_function(self, function: Any, *, name: str, is_nested: bool = False) -> Iterator[Frame]:
-        """A frame for a function, in the scope in which its name was looked up first. [spec vendor 3.1]
+        """Open a frame for a function, in the scope in which its name was first looked up. [spec vendor 3.1]
 
-        The vendor parses a function once. Under the bare default its operators still take the scope of the call when it
-        is inlined; what it calls, and what lies in its branches (`is_nested`: all of it), was inlined into it before
-        and keeps the default. [spec vendor 3.2; observed 2.10: helpers called in the root and in cells]
+        The vendor parses a function once. In the scope ``Default``, its operators take the scope of the call when it is
+        inlined; functions that it calls and code in its branches (`is_nested`: all of it) were inlined into it before,
+        and keep the default. [spec vendor 3.2; observed 2.10: helpers called in the root and in cells]
         """
         scope = self._function_scope(function)
         own = self.frame.scope if scope == _DEFAULT and not is_nested else ""
@@ -141,7 +141,7 @@ class Tracer:
 
     @contextmanager
     def entering_operator(self, function: Any, *, name: str) -> Iterator[Frame]:
-        """A frame for the function of a Python operator: all of it takes the scope of the call by default."""
+        """Open a frame for the function of a Python operator, which takes the scope of the call by default."""
         scope = self._function_scope(function)
         with self.entering(scope=None if scope == _DEFAULT else scope, name=name) as frame:
             frame.function = function
@@ -150,13 +150,13 @@ class Tracer:
     # -- values
 
     def argument(self, name: str, abstract: TensorType, *, debug_name: str = "", is_element: bool = False) -> Any:
-        """A Tensor for an argument of the graph that is being recorded, or for an element of one."""
+        """Create a Tensor for an argument of the graph that is being recorded, or for an element of one."""
         parameter = Parameter(name=name, abstract=abstract, debug_name=debug_name or name, is_element=is_element)
         self._open[-1].parameters.append(parameter)
         return values.tensor_of_symbol(parameter, abstract)
 
     def value_of(self, operand: Any) -> Value:
-        """The graph value of a Python value."""
+        """Return the graph value of a Python value."""
         if values.is_tensor(operand):
             if operand._symbol is not None:
                 symbol: Value = operand._symbol
@@ -170,7 +170,7 @@ class Tracer:
         return values.constant_of(operand)
 
     def weight(self, parameter: Any) -> Parameter:
-        """The graph parameter of a Parameter of the script."""
+        """Return the graph parameter of a Parameter of the script."""
         found = self._weights.get(id(parameter))
         if found is None:
             abstract = TensorType(dtype=parameter._dtype, shape=tuple(parameter._shape), ref_key=parameter.name)
@@ -183,16 +183,16 @@ class Tracer:
 
     @contextmanager
     def ordering_weights(self, given: Any) -> Iterator[None]:
-        """Let Parameters that are used first in here follow in the order in which they are given.
+        """Sort the Parameters first used in this context by their order among the arguments `given`.
 
-        MindSpore resolves the arguments of a call before what the called function does with them. [observed 2.10]
+        MindSpore resolves the arguments of a call before the body of the called function. [observed 2.10]
         """
         parameters = self.graph.parameters
         before = len(parameters)
         yield
-        places = {id(tensor): place for place, tensor in reversed(list(enumerate(values.tensors_in(given))))}
+        order = {id(tensor): i for i, tensor in reversed(list(enumerate(values.tensors_in(given))))}
         new = parameters[before:]
-        parameters[before:] = sorted(new, key=lambda one: places.get(id(one.storage), len(places)))
+        parameters[before:] = sorted(new, key=lambda one: order.get(id(one.storage), len(order)))
 
     # -- nodes
 
@@ -205,9 +205,10 @@ class Tracer:
         *,
         is_own: bool = False,
     ) -> Any:
-        """Record one operator, with what the script names of it; returns symbolic Tensors.
+        """Record one operator, with the script's names for it; return symbolic Tensors.
 
-        The node keeps a definition that is its own (`is_own`) or not in the table: that of a primitive of the script.
+        The node stores a definition of its own (`is_own`), or one that is not in the table: that of a script's
+        primitive.
         """
         refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
@@ -227,7 +228,7 @@ class Tracer:
         return self.unpack(node, abstract)
 
     def _cast(self, tensor: Any, kind: DType) -> Any:
-        """A tensor in another number type."""
+        """Convert a tensor to another number type."""
         if tensor._symbol is None and not values.is_parameter(tensor):
             return values.tensor_of_array(tensor._array.astype(kind.numpy), kind)
         from dumpsim.ops.table import find
@@ -235,7 +236,7 @@ class Tracer:
         return self.emit(find("Cast"), [tensor, kind], {})
 
     def append(self, node: Node) -> Node:
-        """Place a node: scope, source lines and the place in the program."""
+        """Append a node to the graph that is being recorded, and set its scope and source lines."""
         frame = self.frame
         inside = self.calls.open
         node.scope = frame.own_scope if frame.own_scope and inside is frame.call else frame.scope
@@ -251,7 +252,7 @@ class Tracer:
         return node
 
     def with_formals(self, node: Node) -> Node:
-        """A node of the present frame that knows which of its operands are formal parameters to the vendor's parser."""
+        """Mark the operands of a node that are formal parameters in the vendor's parser; return the node."""
         formals = self.frame.formals
         found = {value: formals[value] for value in node.operands if isinstance(value, Node) and value in formals}
         if found:
@@ -261,32 +262,32 @@ class Tracer:
         return node
 
     def depend(self, value: Any, expression: Any) -> Any:
-        """`value`, once `expression` is done."""
+        """Return `value` after `expression` is computed."""
         source = self.value_of(value)
         node = Node(op_type="Depend", operands=[source, self.value_of(expression)], abstract=source.abstract)
         node.text = NodeText(attrs={"side_effect_propagate": 1})
         self.append(node)
         kind = source.abstract
-        if isinstance(kind, ScalarType):  # ``depend(True, step)``: what marks a step as done
+        if isinstance(kind, ScalarType):  # ``depend(True, step)`` marks a step as done
             return values.tensor_of_symbol(node, TensorType(dtype=kind.dtype, shape=()))
         return self.unpack(node, kind)
 
     def keep_result(self, cell: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Remember what a call of a cell returned, for a gradient of the same call."""
+        """Store the result of a call of a cell, for a gradient of the same call."""
         self._results[(id(cell), *_identities(args))] = (cell, args, result, self.calls.latest())
 
     def result_of(self, cell: Any, args: tuple[Any, ...]) -> tuple[Any, Call] | None:
-        """What the same call of a cell returned before in this capture, and the call; None where there was none."""
+        """Return the result of an earlier, equal call of a cell in this capture, and that call; else None."""
         found = self._results.get((id(cell), *_identities(args)))
         return (found[2], found[3]) if found is not None else None
 
     def make_tuple(self, items: list[Value]) -> Node:
-        """A MakeTuple node."""
+        """Append a MakeTuple node."""
         abstract = TupleType(items=tuple(item.abstract for item in items))
         return self.append(Node(op_type="MakeTuple", operands=items, abstract=abstract))
 
     def unpack(self, node: Value, abstract: Abstract) -> Any:
-        """Tensors for a value; tuples get one TupleGetItem an element."""
+        """Return Tensors for a value; a tuple gets one TupleGetItem per element."""
         if isinstance(abstract, TensorType):
             return values.tensor_of_symbol(node, abstract)
         if isinstance(abstract, TupleType):
@@ -294,23 +295,23 @@ class Tracer:
         return None
 
     def _item(self, node: Value, index: int, abstract: Abstract) -> Node:
-        place = Constant(value=index, abstract=ScalarType(dtype=dtype("int64"), value=index))
-        item = Node(op_type="TupleGetItem", operands=[node, place], abstract=abstract)
+        number = Constant(value=index, abstract=ScalarType(dtype=dtype("int64"), value=index))
+        item = Node(op_type="TupleGetItem", operands=[node, number], abstract=abstract)
         return self.append(item)
 
     def has_effects(self) -> bool:
-        """Whether anything recorded so far writes memory or does input and output."""
+        """Return whether any recorded operator writes memory or does input or output."""
         from dumpsim.graph.effects import has_effect
         from dumpsim.ops.table import find
 
         return any(has_effect(node, find) for node in self.graph.trail)
 
     def made_here(self, node: Node) -> bool:
-        """Whether the present frame's own statements made the node."""
+        """Return whether a statement of the current frame created the node."""
         return id(node) in self.frame.made
 
     def name_value(self, name: str, value: Any, *, item: bool = False) -> None:
-        """Name the node of a value after the variable that takes it; `item`: the variable takes a tuple apart."""
+        """Name the node of a value after its variable; `item` means that a tuple is unpacked into variables."""
         if not values.is_tensor(value) or not isinstance(value._symbol, Node):
             return
         node = value._symbol
@@ -321,23 +322,23 @@ class Tracer:
 
 
 def _identities(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """What makes two calls the same: the values of the graph, else the objects."""
+    """Return the key by which calls are equal: the ids of graph values, else of the objects."""
     return tuple(id(arg._symbol if values.is_tensor(arg) and arg._symbol is not None else arg) for arg in args)
 
 
 def mark_of(cell: Any) -> str | None:
-    """The mark that set_dump left on a cell, as its operators carry it; a primitive's own mark goes before it."""
+    """Return the mark of set_dump on a cell, for its operators; the mark of a primitive takes precedence."""
     return "true" if cell is not None and cell.get_flags().get("dump") is True else None
 
 
 def scope_of(cell: Any) -> str | None:
-    """The scope that `assign_scopes` gave a cell, None for one that the root does not hold."""
+    """Return the scope that `assign_scopes` set on a cell, or None for a cell outside the root."""
     scope = cell.__dict__.get("_scope")
     return scope if isinstance(scope, str) else None
 
 
 def assign_scopes(root: Any, *, with_class: bool) -> None:
-    """Give the root's children their scopes, once in the life of a cell. [spec observed 1.2]"""
+    """Set the scopes of the root's descendants; the scope of a cell is set once. [spec observed 1.2]"""
     pending: list[tuple[str, Any]] = [("Default", root)]
     while pending:
         prefix, cell = pending.pop()

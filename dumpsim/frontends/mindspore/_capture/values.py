@@ -1,4 +1,4 @@
-"""Between the Python values of a script and the values of a graph."""
+"""Conversion between the Python values of a script and the values of a graph."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,28 +47,28 @@ def is_parameter(value: Any) -> bool:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether a Python value is a Tensor without data, or a tuple that holds one."""
+    """Whether a Python value is a Tensor without data, or a tuple that contains one."""
     if isinstance(value, (tuple, list)):
         return any(is_symbolic(v) for v in value)
     return is_tensor(value) and value._symbol is not None
 
 
 def tensor_of_array(array: np.ndarray[Any, Any], kind: DType) -> Tensor:
-    """A Tensor around an array, without a copy."""
+    """Create a Tensor from an array, without a copy."""
     tensor = Tensor.__new__(Tensor)
     tensor._array, tensor._symbol, tensor._dtype, tensor._shape = array, None, kind, tuple(array.shape)
     return tensor
 
 
 def tensor_of_symbol(value: Value | None, abstract: TensorType) -> Tensor:
-    """A Tensor that stands for a value of the graph being captured."""
+    """Create a Tensor for a value of the graph being captured."""
     tensor = Tensor.__new__(Tensor)
     tensor._array, tensor._symbol, tensor._dtype, tensor._shape = None, value, abstract.dtype, abstract.shape
     return tensor
 
 
 def abstract_of(value: Any) -> Abstract:
-    """The graph type of a Python value; constants carry their value."""
+    """Return the graph type of a Python value; the type of a constant includes its value."""
     if is_tensor(value):
         if value._symbol is not None:
             abstract: Abstract = value._symbol.abstract
@@ -95,7 +95,7 @@ def abstract_of(value: Any) -> Abstract:
 
 
 def constant_of(value: Any) -> Constant:
-    """A graph constant of a Python value; tensors become constant tensors that hold their array."""
+    """Return a graph constant for a Python value; tensors become constant tensors with their array."""
     if is_tensor(value):
         numbers = numbers_of(value._array)
         abstract = TensorType(dtype=value._dtype, shape=tuple(value._shape), constant=True, value=numbers)
@@ -104,7 +104,7 @@ def constant_of(value: Any) -> Constant:
 
 
 def tensors_in(value: Any, *, parameters: bool = True) -> Iterator[Tensor]:
-    """The Tensors of a nested Python value, in order; Parameters may be left out."""
+    """Yield the Tensors of a nested Python value in order, optionally without Parameters."""
     if is_tensor(value):
         if parameters or not is_parameter(value):
             yield value
@@ -117,7 +117,7 @@ def tensors_in(value: Any, *, parameters: bool = True) -> Iterator[Tensor]:
 
 
 def rebuild(value: Any, tensors: Iterator[Tensor], *, parameters: bool = True) -> Any:
-    """The nested value with its Tensors replaced, in the order of `tensors_in`."""
+    """Replace the Tensors of a nested value, in the order of `tensors_in`."""
     if is_tensor(value):
         return next(tensors) if parameters or not is_parameter(value) else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -1,4 +1,4 @@
-"""Variables of captured functions: without a value, changed by a branch, carried by a loop."""
+"""Variables of captured functions: unbound, changed by a branch, or carried by a loop."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ __all__ = ["Unbound", "bundle", "filled", "is_carried", "refuse_unbound", "same"
 
 
 class Unbound:
-    """A variable that has no value yet, or only after one side of a branch."""
+    """A variable without a value, or with a value on one side of a branch only."""
 
     __slots__ = ("_name", "_why")
 
@@ -35,14 +35,14 @@ class Unbound:
 
 
 def tensor_type(value: Value) -> TensorType:
-    """The type of a tensor value, without what makes it a weight or a constant."""
+    """Return the type of a tensor value, without marks of weights and constants."""
     abstract = value.abstract
     assert isinstance(abstract, TensorType)
     return TensorType(dtype=abstract.dtype, shape=abstract.shape)
 
 
 def bundle(items: list[Value]) -> Node:
-    """The outputs of a block as one value; the node is not a part of the program."""
+    """Return the outputs of a block as one value; the node is not a part of the program."""
     return Node(op_type="MakeTuple", operands=items, abstract=TupleType(items=tuple(v.abstract for v in items)))
 
 
@@ -58,7 +58,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def tensors_of(value: Any) -> list[Any]:
-    """The tensors of a variable's value; numbers become constant tensors."""
+    """Return the tensors of a variable's value; numbers become constant tensors."""
     if isinstance(value, (bool, int, float)):
         return [_lifted(value)]
     if isinstance(value, (tuple, list)):
@@ -77,7 +77,7 @@ def _lifted(value: Any) -> Any:
 
 
 def filled(structure: Any, fresh: list[Any]) -> Any:
-    """A structure with its tensors and numbers replaced, in the order of `tensors_of`."""
+    """Replace the tensors and numbers of a structure, in the order of `tensors_of`."""
     if isinstance(structure, (tuple, list)):
         parts, rest = [], list(fresh)
         for element in structure:
@@ -89,18 +89,18 @@ def filled(structure: Any, fresh: list[Any]) -> Any:
 
 
 def is_carried(value: Any) -> bool:
-    """Whether a variable holds a tensor, so that a loop hands it on from round to round."""
+    """Whether a variable contains a tensor, which a loop passes between its iterations."""
     return any(True for _ in values.tensors_in(value))
 
 
 def zeros(value: Any) -> Any:
-    """A value of the same structure, with zeros for its tensors and numbers."""
+    """Return a value of the same structure, with zeros for its tensors and numbers."""
     blank = [np.zeros(tensor._shape, tensor._dtype.numpy) for tensor in tensors_of(value)]
     return filled(value, [values.tensor_of_array(array, from_numpy(array.dtype)) for array in blank])
 
 
 def refuse_unbound(value: Any) -> None:
-    """Raise for a value that a network returns although only some of its paths give it one."""
+    """Raise for a result of a network that only some of its paths define."""
     if isinstance(value, Unbound):
         value._fail()
     for element in value if isinstance(value, (tuple, list)) else ():

@@ -1,6 +1,6 @@
-"""What the vendor's Python layer leaves in graphs: names of its own variables, attributes of its operator objects.
+"""Traces of the vendor's Python layer in graphs: names of its variables, attributes of its operator objects.
 
-Data of 2.10, read off recorded graphs; none of it changes what is computed.
+Data of 2.10 from recorded graphs; none of it affects results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ __all__ = ["INNER_NAMES", "OPERATOR_ATTRS", "OVERLOADED", "SLICE_ATTRS", "UNARY"
 # operators of Python that are a function of `ops` [source ops/composite/multitype_ops of the wheel]
 UNARY: Mapping[str, str] = MappingProxyType({"USub": "neg", "Invert": "logical_not"})
 
-# functions of `ops` that choose among overloads: their operators lie in a graph that is generated under the default
-# scope and keep it [source ops/functional_overload.py of the wheel; observed 2.10: ops.less inside of a cell]
+# functions of `ops` that choose among overloads: their operators are in a graph that is generated in the default scope,
+# and keep that scope [source ops/functional_overload.py of the wheel; observed 2.10: ops.less within a cell]
 OVERLOADED = frozenset({"less"})
 
 # operators of Python that use an operator object with names [observed 2.10: control_flow, graph 5]
@@ -32,5 +32,5 @@ SLICE_ATTRS: Mapping[str, Any] = MappingProxyType(
     }
 )
 
-# variables inside of functions that take an operator's result apart [observed 2.10: multi_output_constants, %21, %22]
+# variables in functions that unpack an operator's result [observed 2.10: multi_output_constants, %21, %22]
 INNER_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({"unique": ("y", "idx")})

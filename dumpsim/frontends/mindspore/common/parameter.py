@@ -140,8 +140,8 @@ class Parameter(Tensor):
         """Reduce the value to this rank's part."""
         if self._layout not in (None, layout):
             raise UnsupportedError(
-                f"slicing Parameter {self.name!r} into {layout.cuts}: another network slices it into "
-                f"{self._layout.cuts}",
+                f"Parameter {self.name!r} is sliced into {layout.cuts} by this network, but into "
+                f"{self._layout.cuts} by another one",
                 where="the layout of a Parameter",
             )
         self._layout = layout
