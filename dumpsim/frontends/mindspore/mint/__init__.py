@@ -1,7 +1,7 @@
-"""``mindspore.mint``: PyTorch's names and arguments over the functions of ``mindspore.ops``.
+"""``mindspore.mint``: functions of ``mindspore.ops`` with PyTorch's names and arguments.
 
-Some have operators of their own, as on the vendor's CPU (``mint.add`` is AddExt). Those of the others are the
-operators of the functions that they call: ``mint.mse_loss`` is Sub, Square and ReduceMean.
+Some have separate operators, as on the vendor's CPU (``mint.add`` is AddExt). The others have the operators of the
+functions that they call: ``mint.mse_loss`` is Sub, Square and ReduceMean.
 """
 
 from importlib import import_module
@@ -15,7 +15,7 @@ __all__: list[str] = []
 _SUBMODULES = ("distributed", "nn", "optim")
 _OWN = ("function", "view")
 
-# mint's call: the function that it calls, with its names for the same arguments in the same order
+# signature in mint: the function that it calls, with its names of the same arguments in the same order
 _RENAMED = """
 all(input, dim=None, keepdim=False): all(input, axis, keep_dims)
 any(input, dim=None, keepdim=False): any(x, axis, keep_dims)

@@ -1,4 +1,4 @@
-"""Functions of ``mindspore.ops`` under other names of their arguments, made from rows of text."""
+"""Functions of ``mindspore.ops`` with other argument names, generated from rows of text."""
 
 import ast
 import inspect
@@ -14,13 +14,13 @@ __all__ = ["find", "renamed", "signature_of"]
 
 @cache
 def find(name: str, space: str, rows: str) -> Callable[..., Any] | None:
-    """Return the function of a name in the rows of text or in the table of public names, None if it is unknown.
+    """Return the function of a name in the rows of text or in the table of public names, or None.
 
     Parameters
     ----------
     name : str
     space : str
-        Where the name is public, "" or ``nn.functional.``.
+        The prefix of the public name: "" or ``nn.functional.``.
     rows : str
 
     Examples
@@ -38,12 +38,12 @@ def find(name: str, space: str, rows: str) -> Callable[..., Any] | None:
 
 
 def renamed(row: str) -> Callable[..., Any]:
-    """The function of one row, ``cumsum(input, dim, dtype=None): cumsum(x, axis, dtype)``."""
+    """Generate the function of one row, ``cumsum(input, dim, dtype=None): cumsum(x, axis, dtype)``."""
     head, _, tail = row.partition("): ")
     name, _, arguments = head.partition("(")
-    behind, _, names = tail.rstrip(")").partition("(")
-    target = getattr(ops, behind)
-    signature, signature_behind = signature_of(arguments), inspect.signature(target)
+    called, _, names = tail.rstrip(")").partition("(")
+    target = getattr(ops, called)
+    signature, target_signature = signature_of(arguments), inspect.signature(target)
     theirs = dict(zip(signature.parameters, names.split(", "), strict=True))
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -52,17 +52,17 @@ def renamed(row: str) -> Callable[..., Any]:
         except TypeError as error:
             raise TypeError(f"mint.{name}: {error}") from None
         bound.apply_defaults()
-        there = signature_behind.bind(**{theirs[key]: value for key, value in bound.arguments.items()})
-        return target(*there.args, **there.kwargs)  # by place, as a script does: an API dump records places
+        passed = target_signature.bind(**{theirs[key]: value for key, value in bound.arguments.items()})
+        return target(*passed.args, **passed.kwargs)  # by position, as in a script: an API dump records positions
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``{name}{signature}``: `ops.{behind}`."
+    function.__doc__ = f"``{name}{signature}``: `ops.{called}`."
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
 def signature_of(arguments: str) -> inspect.Signature:
-    """``input, dim=None`` as a signature; defaults hold no comma.
+    """Parse ``input, dim=None`` into a signature; defaults must not contain commas.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The functions of ``mindspore.mint`` that are more than another name of one of ``mindspore.ops``."""
+"""The functions of ``mindspore.mint`` that are not only renamed functions of ``mindspore.ops``."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def _sum(tensors: str, numbers: str, input: Any, other: Any, alpha: Any) -> Tensor:
-    """AddExt or SubExt of tensors, AddScalar or SubScalar where the second operand is a number. [observed 2.10]"""
+    """Call AddExt or SubExt for tensors, AddScalar or SubScalar for a number as second operand. [observed 2.10]"""
     if is_number(other) and isinstance(input, Tensor):
         return single(numbers, [input, other, alpha])
     return single(tensors, [*promote(tensors, input, other), alpha])
@@ -78,7 +78,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def mul(input: Any, other: Any) -> Tensor:
-    """Product; by a number it is Muls, as that of ``*``.
+    """Product; for a number, the operator is Muls, as for ``*``.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def mul(input: Any, other: Any) -> Tensor:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient, rounded "floor" or "trunc"; by a number it is Divs, as that of ``/``.
+    """Quotient, optionally rounded by "floor" or "trunc"; for a number, the operator is Divs, as for ``/``.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 def remainder(input: Any, other: Any) -> Tensor:
-    """What a quotient rounded down leaves, as ``%``.
+    """Remainder of a quotient that is rounded down, like ``%``.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def remainder(input: Any, other: Any) -> Tensor:
 
 
 def pow(input: Any, exponent: Any) -> Tensor:
-    """Power; with a number it is PowTensorScalar or PowScalarTensor. [observed 2.10]
+    """Power; for a number, the operator is PowTensorScalar or PowScalarTensor. [observed 2.10]
 
     Examples
     --------
@@ -127,7 +127,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
 
 
 def eq(input: Any, other: Any) -> Tensor:
-    """Whether elements are equal, as ``==``.
+    """Whether elements are equal, like ``==``.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def eq(input: Any, other: Any) -> Tensor:
 
 
 def greater_equal(input: Any, other: Any) -> Tensor:
-    """Whether elements are greater or equal; than a number it is GreaterEqualScalar. [observed 2.10]
+    """Whether elements are greater or equal; for a number, the operator is GreaterEqualScalar. [observed 2.10]
 
     Examples
     --------
@@ -165,7 +165,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Neighbouring axes joined.
+    """Join adjacent axes.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """One value everywhere; its type decides where `dtype` is None.
+    """Fill a shape with one value, whose type is used if `dtype` is None.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
 
 
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest element; with an axis, the largest along it and their places; with a tensor, of each pair.
+    """Largest element; for an axis, the largest elements along it and their indices; for a tensor, elementwise.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """As `max`, of the smallest.
+    """Like `max`, for the smallest element.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the largest element along an axis, of all elements where it is None.
+    """Index of the largest element along an axis, or in the flattened tensor if it is None.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Place of the smallest element along an axis, of all elements where it is None.
+    """Index of the smallest element along an axis, or in the flattened tensor if it is None.
 
     Examples
     --------
@@ -287,19 +287,19 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def sort(input: Tensor, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
-    """Elements in order along an axis, and where they were; equal ones keep their order.
+    """Sort elements along an axis; also return their original indices. The sort is stable.
 
     Examples
     --------
     >>> sort(Tensor([3.0, 1.0]))[1]
     Tensor(shape=[2], dtype=Int64, value= [1, 0])
     """
-    values, places = ops.sort(input, dim, descending)
-    return values, ops.cast(places, mstype.int64)
+    values, indices = ops.sort(input, dim, descending)
+    return values, ops.cast(indices, mstype.int64)
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Places of the elements in order along an axis.
+    """Indices that sort the elements along an axis.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The `k` largest or smallest elements along an axis, and their places.
+    """The `k` largest or smallest elements along an axis, and their indices.
 
     Examples
     --------
@@ -318,13 +318,13 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     array([1., 2.], dtype=float32)
     """
     last = input.ndim - 1
-    turned = dim % input.ndim != last
-    x = ops.swapaxes(input, dim, last) if turned else input
-    values, places = ops.topk(x if largest else ops.neg(x), k, sorted=sorted)
+    swapped = dim % input.ndim != last
+    x = ops.swapaxes(input, dim, last) if swapped else input
+    values, indices = ops.topk(x if largest else ops.neg(x), k, sorted=sorted)
     values = values if largest else ops.neg(values)
-    if turned:
-        values, places = ops.swapaxes(values, dim, last), ops.swapaxes(places, dim, last)
-    return values, ops.cast(places, mstype.int64)
+    if swapped:
+        values, indices = ops.swapaxes(values, dim, last), ops.swapaxes(indices, dim, last)
+    return values, ops.cast(indices, mstype.int64)
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -344,7 +344,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """A tensor of the same shape, filled.
+    """Fill the shape of a tensor with one value.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates of a grid; the first operand runs along the first axis, unless `indexing` is "xy".
+    """Coordinates of a grid; the first operand varies along the first axis, unless `indexing` is "xy".
 
     Examples
     --------
@@ -381,7 +381,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def clone(input: Tensor) -> Tensor:
-    """A tensor of its own with the same values.
+    """Copy a tensor.
 
     Examples
     --------
@@ -394,7 +394,7 @@ def clone(input: Tensor) -> Tensor:
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector as it is.
+    """Transpose a matrix; return a vector unchanged.
 
     Examples
     --------
@@ -406,7 +406,7 @@ def t(input: Tensor) -> Tensor:
 
 
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
-    """Elements put to places along an axis.
+    """Replace elements at indices along an axis.
 
     Examples
     --------
@@ -448,4 +448,4 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
 
 def _no_generator(generator: Any) -> None:
     if generator is not None:
-        raise UnsupportedError("a generator of its own", where="mindspore.mint(generator)")
+        raise UnsupportedError("a separate random generator", where="mindspore.mint(generator)")

@@ -1,7 +1,4 @@
-"""The functions of ``mindspore.mint`` that take parts of a tensor or turn its axes: views, with operators of their own.
-
-[observed 2.10]
-"""
+"""The functions of ``mindspore.mint`` that return views, and their operators. [observed 2.10]"""
 
 from typing import Any
 
@@ -14,7 +11,7 @@ __all__ = ["chunk", "narrow", "permute", "select", "split", "swapaxes", "transpo
 
 
 def permute(input: Tensor, dims: Any) -> Tensor:
-    """The axes in another order.
+    """Reorder the axes.
 
     Examples
     --------
@@ -25,7 +22,7 @@ def permute(input: Tensor, dims: Any) -> Tensor:
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged.
+    """Exchange two axes.
 
     Examples
     --------
@@ -36,7 +33,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """As `transpose`, under numpy's name.
+    """Alias of `transpose`, with numpy's name.
 
     Examples
     --------
@@ -47,7 +44,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new axis of extent 1.
+    """Insert an axis of extent 1.
 
     Examples
     --------
@@ -58,7 +55,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A range of one axis.
+    """Select a range of one axis.
 
     Examples
     --------
@@ -69,7 +66,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """One slice along an axis, without that axis.
+    """Select one slice along an axis, which is removed.
 
     Examples
     --------
@@ -80,7 +77,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of a size, or of given sizes.
+    """Split into pieces of one size, or of given sizes.
 
     Examples
     --------
@@ -94,7 +91,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """A number of pieces of equal size, the last one smaller if it must be.
+    """Split into pieces of equal size; the last one may be smaller.
 
     Examples
     --------
@@ -106,7 +103,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """All slices along an axis, without that axis.
+    """Split into the slices along an axis, which is removed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How the lists and objects of `mint.distributed` travel: as flat tensors."""
+"""Transfer of the lists and objects of `mint.distributed`, as flat tensors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,13 +33,13 @@ def flat(tensors: Sequence[Tensor]) -> Any:
 
 
 def check_list(tensors: Sequence[Tensor], ranks: int) -> None:
-    """Refuse a list that does not have a tensor for each rank."""
+    """Check that a list has one tensor for each rank."""
     if len(tensors) != ranks:
         raise ScriptTypeError(f"The argument list tensor len must be equal to group rank size, but got {len(tensors)}.")
 
 
 def check_own(tensor: Tensor, tensors: Sequence[Tensor], rank: int, function: str) -> None:
-    """Refuse a tensor that differs from the list's place of this rank."""
+    """Check that a tensor has the shape and type of this rank's tensor in the list."""
     if tensor.shape != tensors[rank].shape:
         raise ScriptTypeError(
             f"For {function}, the output shape should be {tensors[rank].shape}, but got {tensor.shape}."
@@ -49,7 +49,7 @@ def check_own(tensor: Tensor, tensors: Sequence[Tensor], rank: int, function: st
 
 
 def check_same(tensors: Sequence[Tensor]) -> None:
-    """Refuse tensors of different types or shapes."""
+    """Check that all tensors have the same type and shape."""
     for tensor in tensors[1:]:
         for name in ("dtype", "shape"):
             first, other = getattr(tensors[0], name), getattr(tensor, name)
@@ -58,7 +58,7 @@ def check_same(tensors: Sequence[Tensor]) -> None:
 
 
 def check_elements(tensors: Sequence[Tensor], tensor: Tensor, ranks: int) -> None:
-    """Refuse a list that is not made of tensors such as this one."""
+    """Check that a list has one tensor for each rank, with the type and shape of the given tensor."""
     check_list(tensors, ranks)
     if tensor.dtype != tensors[0].dtype:
         raise ScriptTypeError(
@@ -85,7 +85,7 @@ def _lengths(sizes: Sequence[int]) -> Tensor:
 
 
 def _cut(data: bytes, sizes: Sequence[int]) -> list[Any]:
-    """The objects of bytes, one after the other."""
+    """Decode the objects of concatenated bytes."""
     ends = np.cumsum(sizes).tolist()
     return [decode(data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
@@ -102,50 +102,50 @@ def gathered(value: Any, group: str) -> list[Any]:
     return _cut(_data(comm_ops.AllGatherV(group)(_bytes(data), sizes)), sizes)
 
 
-def gathered_at(value: Any, place: int, group: str) -> list[Any]:
-    """Return the objects of all ranks in one of them; an empty list in the others."""
+def gathered_at(value: Any, root: int, group: str) -> list[Any]:
+    """Return the objects of all ranks on the rank `root` of the group, and an empty list on the others."""
     data = encode(value)
     sizes = _sizes(len(data), group)
     widest = max(sizes)
-    gather = comm_ops.CollectiveGather(place, group)
+    gather = comm_ops.CollectiveGather(root, group)
     whole = gather(_bytes(data, widest))
-    if gather.rank_id != place:
+    if gather.rank_id != root:
         return []
     raw = _data(whole)
     return [decode(raw[at * widest : at * widest + size]) for at, size in enumerate(sizes)]
 
 
-def broadcast(objects: list[Any] | None, count: int, place: int, group: str) -> list[Any]:
-    """Return the objects of one rank, which gives them; the others give None."""
+def broadcast(objects: list[Any] | None, count: int, root: int, group: str) -> list[Any]:
+    """Return the objects of the rank `root` of the group; the other ranks pass None."""
     encoded = [] if objects is None else [encode(value) for value in objects]
     sizes = [len(data) for data in encoded] if encoded else [0] * count
-    cast = comm_ops.Broadcast(place, group)
+    cast = comm_ops.Broadcast(root, group)
     sizes = cast((_lengths(sizes),))[0].asnumpy().tolist()
     data = b"".join(encoded) if encoded else bytes(sum(sizes))
     return _cut(_data(cast((_bytes(data),))[0]), sizes)
 
 
-def scattered(objects: list[Any] | None, place: int, group: str) -> Any:
-    """Return this rank's object of a list that one rank gives; the others give None."""
-    scatter = comm_ops.CollectiveScatter(place, group)
+def scattered(objects: list[Any] | None, root: int, group: str) -> Any:
+    """Return this rank's object of the list of the rank `root` of the group; the other ranks pass None."""
+    scatter = comm_ops.CollectiveScatter(root, group)
     ranks = scatter.rank_size
     encoded = [] if objects is None else [encode(value) for value in objects]
     sizes = [len(data) for data in encoded] if encoded else [0] * ranks
-    sizes = comm_ops.Broadcast(place, group)((_lengths(sizes),))[0].asnumpy().tolist()
+    sizes = comm_ops.Broadcast(root, group)((_lengths(sizes),))[0].asnumpy().tolist()
     widest = max(sizes)
     whole = b"".join(data.ljust(widest) for data in encoded) if encoded else bytes(widest * ranks)
     return decode(_data(scatter(_bytes(whole)))[: sizes[scatter.rank_id]])
 
 
-def send(objects: list[Any], place: int, group: str) -> None:
+def send(objects: list[Any], peer: int, group: str) -> None:
     """Send objects to another rank of the group."""
     encoded = [encode(value) for value in objects]
-    primitive = comm_ops.Send(0, place, group)
+    primitive = comm_ops.Send(0, peer, group)
     primitive(_lengths([len(data) for data in encoded]))
     primitive(_bytes(b"".join(encoded)))
 
 
-def receive(count: int, place: int, group: str) -> list[Any]:
-    """Return objects that another rank of the group sends."""
-    sizes = comm_ops.Receive(0, place, (count,), mstype.int32, group)().asnumpy().tolist()
-    return _cut(_data(comm_ops.Receive(0, place, (sum(sizes),), mstype.int8, group)()), sizes)
+def receive(count: int, peer: int, group: str) -> list[Any]:
+    """Return objects sent by another rank of the group."""
+    sizes = comm_ops.Receive(0, peer, (count,), mstype.int32, group)().asnumpy().tolist()
+    return _cut(_data(comm_ops.Receive(0, peer, (sum(sizes),), mstype.int8, group)()), sizes)

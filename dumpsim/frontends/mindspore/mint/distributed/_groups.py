@@ -11,7 +11,7 @@ from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.communication._handle import check_group
 from dumpsim.frontends.mindspore.communication._options import GroupOptions
 from dumpsim.frontends.mindspore.communication._state import communication_state
-from dumpsim.frontends.mindspore.communication.comm_func import place_of
+from dumpsim.frontends.mindspore.communication.comm_func import group_rank_of
 from dumpsim.frontends.mindspore.communication.management import GlobalComm
 from dumpsim.world.context import current
 
@@ -34,7 +34,7 @@ _GROUP_TEXT = "The argument 'group' must be type of string"
 
 
 def group_name(group: Any, function: str = "") -> str:
-    """Return the name of a group, of all ranks where None."""
+    """Return the name of a group; None is the group of all ranks."""
     if group is None:
         name: str = GlobalComm.WORLD_COMM_GROUP
         return name
@@ -44,7 +44,7 @@ def group_name(group: Any, function: str = "") -> str:
 
 
 def is_available() -> bool:
-    """Return whether the module can be used: always."""
+    """Return True: the module can always be used."""
     return True
 
 
@@ -76,11 +76,11 @@ def init_process_group(
     ----------
     backend : {"hccl"}
     init_method : str, optional
-        ``tcp://ADDRESS:PORT``: who launches the ranks brings them together, so that the address has no effect.
+        ``tcp://ADDRESS:PORT``; without effect, since the launcher connects the ranks.
     timeout : timedelta, optional
-        No effect: the ranks of a job are there, or the launcher says who is missing.
+        Without effect: all ranks of a job exist, or the launcher reports the missing ones.
     world_size, rank : int
-        Those that the launcher has given; required with `init_method`.
+        The values set by the launcher; required with `init_method`.
     store : None
         A TCPStore is not emulated.
     group_name, pg_options, device_id
@@ -89,7 +89,7 @@ def init_process_group(
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As MindSpore raises, and for a rank or size that the launcher has not given.
+        As in MindSpore, and for a rank or size that differs from the launcher's.
     """
     _check_types(init_method=(init_method, str), timeout=(timeout, timedelta), world_size=(world_size, int))
     _check_types(rank=(rank, int), group_name=(group_name, str))
@@ -129,7 +129,7 @@ def _check_types(**values: tuple[Any, type]) -> None:
 
 
 def destroy_process_group(group: str | None = None) -> None:
-    """Forget a group, or leave the job."""
+    """Destroy a group, or leave the job."""
     if group is None or group == GlobalComm.WORLD_COMM_GROUP:
         finish()
         management.release()
@@ -164,12 +164,12 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
 ) -> str:
-    """Create a group of ranks in ascending order and return its name; "" where this rank is not one of them.
+    """Create a group of ranks in ascending order and return its name, or "" if this rank is not a member.
 
     Parameters
     ----------
     ranks : list of int, optional
-        The group of all ranks where None.
+        If None, return the group of all ranks.
     backend : {"hccl", "mccl"}, optional
         Part of the name.
     pg_options : GroupOptions, optional
@@ -197,7 +197,7 @@ def new_group(
 
 
 def get_backend(group: str | None = None) -> str:
-    """Return the back end of a group, as its name says."""
+    """Return the back end of a group, from its name."""
     if group is None:
         return "hccl"
     check_group(group, "For 'get_backend', the argument 'group' must be type of string or None")
@@ -206,7 +206,7 @@ def get_backend(group: str | None = None) -> str:
 
 
 def get_global_rank(group: str | None, group_rank: int) -> int:
-    """Return the rank in the world of a rank in a group."""
+    """Convert a rank in a group to the rank in the world."""
     if not isinstance(group_rank, int):
         raise ScriptTypeError(f"The group_rank argument must be integer, but got {type(group_rank)}.")
     if group is None or group == GlobalComm.WORLD_COMM_GROUP:
@@ -216,15 +216,15 @@ def get_global_rank(group: str | None, group_rank: int) -> int:
 
 
 def get_group_rank(group: str | None, global_rank: int) -> int:
-    """Return the rank in a group of a rank in the world."""
+    """Convert a rank in the world to the rank in a group."""
     if not isinstance(global_rank, int):
         raise ScriptTypeError(f"The global_rank argument must be integer, but got {type(global_rank)}.")
     name = group_name(group, "get_group_rank_from_world_rank")
-    return global_rank if name == GlobalComm.WORLD_COMM_GROUP else place_of(global_rank, name)
+    return global_rank if name == GlobalComm.WORLD_COMM_GROUP else group_rank_of(global_rank, name)
 
 
 def get_process_group_ranks(group: str | None = None) -> list[int]:
-    """Return the ranks of a group in the world."""
+    """Return the world ranks of the members of a group."""
     if group is not None:
         check_group(group, "For 'get_process_group_ranks', the argument 'group' must be type of string or None")
     return management.get_process_group_ranks(group_name(group))

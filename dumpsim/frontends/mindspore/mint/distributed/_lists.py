@@ -1,4 +1,4 @@
-"""The collectives of ``mindspore.mint.distributed`` that take or give a tensor for each rank."""
+"""The collectives of ``mindspore.mint.distributed`` with one tensor per rank in a list."""
 
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.communication import management
@@ -24,7 +24,7 @@ __all__ = ["all_gather", "all_to_all", "gather", "reduce_scatter", "scatter"]
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Take each rank's tensor into the list; they may differ in shape."""
+    """Gather each rank's tensor into the list; the shapes may differ."""
     check_all_tensors(tensor_list)
     check_same_dtype(tensor_list)
     check_tensor(tensor, "all_gather_into_tensor")
@@ -39,7 +39,7 @@ def all_gather(
 def reduce_scatter(
     output: Tensor, input_list: list[Tensor], op: str = SUM, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Reduce the lists of the ranks, and take this rank's element into `output`."""
+    """Reduce the lists of the ranks, and write this rank's element to `output`."""
     check_all_tensors(input_list)
     check_same_dtype(input_list)
     check_tensor(output, "reduce_scatter", "output")
@@ -57,45 +57,45 @@ def reduce_scatter(
 def scatter(
     tensor: Tensor, scatter_list: list[Tensor], src: int = 0, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Take this rank's element of the list of the rank `src` of the world."""
+    """Write this rank's element of the list on the world rank `src` to `tensor`."""
     check_all_tensors(scatter_list)
     _exchange.check_same(scatter_list)
     check_tensor(tensor, "scatter_tensor", "output")
     check_int(src, "scatter_tensor", "src")
     name = group_name(group)
     check_async(async_op)
-    place = get_group_rank_from_world_rank(src, name)
-    primitive = comm_ops.CollectiveScatter(place, name)
-    if place == primitive.rank_id:
+    root = get_group_rank_from_world_rank(src, name)
+    primitive = comm_ops.CollectiveScatter(root, name)
+    if root == primitive.rank_id:
         _exchange.check_elements(scatter_list, tensor, primitive.rank_size)
         whole = _exchange.flat(scatter_list)
     else:
-        whole = _exchange.flat([tensor] * primitive.rank_size)  # of the right shape, nobody reads it
+        whole = _exchange.flat([tensor] * primitive.rank_size)  # only the shape matters
     return in_place(primitive, (whole,), [tensor], async_op)
 
 
 def gather(
     tensor: Tensor, gather_list: list[Tensor], dst: int = 0, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Take each rank's tensor into the list of the rank `dst` of the world."""
+    """Gather each rank's tensor into the list on the world rank `dst`."""
     check_tensor(tensor, "gather")
     check_all_tensors(gather_list)
     _exchange.check_same(gather_list)
     check_int(dst, "gather", "dst")
     name = group_name(group)
     check_async(async_op)
-    place = get_group_rank_from_world_rank(dst, name)
-    primitive = comm_ops.CollectiveGather(place, name)
-    mine = place == primitive.rank_id
-    if mine:
+    root = get_group_rank_from_world_rank(dst, name)
+    primitive = comm_ops.CollectiveGather(root, name)
+    is_root = root == primitive.rank_id
+    if is_root:
         _exchange.check_elements(gather_list, tensor, primitive.rank_size)
-    return in_place(primitive, (tensor.reshape((-1,)),), gather_list if mine else [], async_op)
+    return in_place(primitive, (tensor.reshape((-1,)),), gather_list if is_root else [], async_op)
 
 
 def all_to_all(
     output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Send one tensor to each rank, and take the one that each rank has sent into the other list."""
+    """Send one tensor to each rank, and receive one tensor from each rank into the other list."""
     name = group_name(group)
     check_async(async_op)
     for tensors in (input_tensor_list, output_tensor_list):

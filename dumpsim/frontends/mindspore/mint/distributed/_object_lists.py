@@ -1,11 +1,11 @@
-"""The collectives of ``mindspore.mint.distributed`` that carry Python objects."""
+"""The collectives of ``mindspore.mint.distributed`` for Python objects."""
 
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.communication._handle import check_int
-from dumpsim.frontends.mindspore.communication.comm_func import place_of
+from dumpsim.frontends.mindspore.communication.comm_func import group_rank_of
 from dumpsim.frontends.mindspore.communication.management import get_group_rank_from_world_rank
 from dumpsim.frontends.mindspore.mint.distributed import _exchange
 from dumpsim.frontends.mindspore.mint.distributed._groups import group_name
@@ -22,15 +22,15 @@ __all__ = [
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None) -> None:
-    """Take each rank's object into the list.
+    """Gather each rank's object into the list.
 
-    Objects are plain values, arrays and Tensors, in any nesting; nothing is pickled, so that no rank runs what another
-    one sends.
+    Objects are plain values, arrays and Tensors, in any nesting. Nothing is pickled, so a rank never runs code sent by
+    another one.
 
     Raises
     ------
     TypeError
-        For a list of another length than the group.
+        For a list whose length is not the size of the group.
     UnsupportedError
         For an object of another type; the message names it.
     """
@@ -46,7 +46,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None
 def gather_object(
     obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: str | None = None
 ) -> None:
-    """Take each rank's object into the list of the rank `dst` of the world."""
+    """Gather each rank's object into the list on the world rank `dst`."""
     name = group_name(group, "gather_object")
     check_int(dst, "gather_object", "dst")
     ranks = management.get_group_size(name)
@@ -62,16 +62,16 @@ def gather_object(
 
 
 def broadcast_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> None:
-    """Take the objects of the rank `src` of the world, in place."""
+    """Replace the objects in the list by those of the world rank `src`."""
     name = group_name(group, "broadcast_object_list")
     check_int(src, "broadcast_object_list", "src")
     if not isinstance(object_list, list) or not object_list:
         raise ScriptTypeError("The object_list can not be empty.")
-    place = get_group_rank_from_world_rank(src, name)
-    if management.get_rank(name) == place:
-        _exchange.broadcast(object_list, len(object_list), place, name)
+    root = get_group_rank_from_world_rank(src, name)
+    if management.get_rank(name) == root:
+        _exchange.broadcast(object_list, len(object_list), root, name)
     else:
-        object_list[:] = _exchange.broadcast(None, len(object_list), place, name)
+        object_list[:] = _exchange.broadcast(None, len(object_list), root, name)
 
 
 def scatter_object_list(
@@ -80,22 +80,22 @@ def scatter_object_list(
     src: int = 0,
     group: str | None = None,
 ) -> None:
-    """Take this rank's object of the list of the rank `src` of the world as the first of the output list."""
+    """Store this rank's object of the list on the world rank `src` as the first item of the output list."""
     name = group_name(group, "scatter_object_list")
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ScriptTypeError("The scatter_object_output_list can not be empty.")
     check_int(src, "scatter_object_list", "src")
-    place, ranks = get_group_rank_from_world_rank(src, name), management.get_group_size(name)
+    root, ranks = get_group_rank_from_world_rank(src, name), management.get_group_size(name)
     objects = None
-    if management.get_rank(name) == place:
+    if management.get_rank(name) == root:
         objects = scatter_object_input_list
         if not isinstance(objects, list) or len(objects) != ranks:
             raise ScriptTypeError("The len of scatter_object_input_list must be equal to group rank size")
-    scatter_object_output_list[0] = _exchange.scattered(objects, place, name)
+    scatter_object_output_list[0] = _exchange.scattered(objects, root, name)
 
 
 def send_object_list(object_list: list[Any], dst: int, group: str | None = None, device: Any = None) -> None:
-    """Send objects to the rank `dst` of the world."""
+    """Send objects to the world rank `dst`."""
     check_int(dst, "send_object_list", "dst")
     name = group_name(group)
     if not isinstance(object_list, list):
@@ -104,10 +104,10 @@ def send_object_list(object_list: list[Any], dst: int, group: str | None = None,
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> int:
-    """Receive as many objects as the list has from the rank `src` of the world; returns 0, as in MindSpore."""
+    """Receive one object for each item of the list from the world rank `src`; return 0, as in MindSpore."""
     check_int(src, "recv_object_list", "src")
     name = group_name(group)
     if not isinstance(object_list, list):
         raise ScriptTypeError("For recv_object_list, the object_list must be a list")
-    object_list[:] = _exchange.receive(len(object_list), place_of(src, name), name)
+    object_list[:] = _exchange.receive(len(object_list), group_rank_of(src, name), name)
     return 0

@@ -1,7 +1,7 @@
-"""Python objects as bytes, without pickle: what is decoded runs no code.
+"""Encoding of Python objects as bytes, without pickle: decoding runs no code.
 
-MindSpore pickles the objects of its object collectives. A rank would then run whatever another one sends, so that only
-plain values travel here: None, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice,
+MindSpore pickles the objects of its object collectives, so a rank runs any code that another one sends. Here, only
+plain values are allowed: None, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice,
 numpy arrays and numbers, Tensors and number types.
 """
 
@@ -28,7 +28,7 @@ _ALLOWED = (
 
 
 def encode(value: Any) -> bytes:
-    """Return an object as bytes.
+    """Encode an object as bytes.
 
     Raises
     ------
@@ -50,7 +50,7 @@ numpy.ndarray, numpy numbers, Tensor, number types
 
 
 def decode(data: bytes) -> Any:
-    """Return the object that `encode` has made bytes of.
+    """Return the object from the bytes of `encode`.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def decode(data: bytes) -> Any:
     try:
         return _value(json.loads(data.decode("ascii")))
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        raise BadInputError(f"the bytes hold no object: {error}", where="object collective") from None
+        raise BadInputError(f"invalid bytes of an object: {error}", where="object collective") from None
 
 
 def _tree(value: Any, depth: int) -> Any:

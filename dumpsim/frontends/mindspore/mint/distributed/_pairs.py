@@ -1,4 +1,4 @@
-"""What one rank sends to another one by ``mindspore.mint.distributed``."""
+"""The point-to-point functions of ``mindspore.mint.distributed``."""
 
 from typing import Any
 
@@ -6,7 +6,13 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.communication._handle import CommHandle, Work, check_int, check_tensor
-from dumpsim.frontends.mindspore.communication.comm_func import check_tag, in_place, kind_of, place_of, refuse_in_graph
+from dumpsim.frontends.mindspore.communication.comm_func import (
+    check_tag,
+    group_rank_of,
+    in_place,
+    kind_of,
+    refuse_in_graph,
+)
 from dumpsim.frontends.mindspore.communication.management import get_group_rank_from_world_rank
 from dumpsim.frontends.mindspore.mint.distributed._groups import group_name
 from dumpsim.frontends.mindspore.ops.operations import comm_ops
@@ -15,17 +21,17 @@ __all__ = ["P2POp", "batch_isend_irecv", "destination", "irecv", "isend", "recv"
 
 
 def destination(dst: Any, function: str, group: str) -> int:
-    """Return the place in the group of the rank `dst` of the world, which must be another one than this rank."""
+    """Return the rank in the group of the world rank `dst`, which must not be this rank."""
     check_int(dst, function, "dst")
     if management.get_rank() == dst:
         raise ScriptValueError(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
-    return place_of(dst, group)
+    return group_rank_of(dst, group)
 
 
 def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> CommHandle:
-    """Begin to send a tensor to the rank `dst` of the world."""
+    """Start sending a tensor to the world rank `dst`."""
     check_tensor(tensor, "isend")
     check_int(dst, "isend", "dst")
     name = group_name(group)
@@ -35,7 +41,7 @@ def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) 
 
 
 def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> None:
-    """Send a tensor to the rank `dst` of the world."""
+    """Send a tensor to the world rank `dst`."""
     check_tensor(tensor, "send")
     check_int(dst, "send", "dst")
     name = group_name(group)
@@ -43,7 +49,7 @@ def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -
 
 
 def irecv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> CommHandle | None:
-    """Begin to receive from the rank `src` of the world, in place."""
+    """Start receiving a tensor from the world rank `src`, in place."""
     check_tensor(tensor, "irecv")
     name = group_name(group)
     check_int(src, "irecv", "src")
@@ -51,7 +57,7 @@ def irecv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) 
 
 
 def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> int:
-    """Receive from the rank `src` of the world, in place; returns 0, as in MindSpore."""
+    """Receive a tensor from the world rank `src`, in place; return 0, as in MindSpore."""
     check_tensor(tensor, "recv")
     check_int(src, "recv", "src")
     name = group_name(group)
@@ -60,7 +66,7 @@ def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -
 
 
 def _receive(tensor: Tensor, src: int, group: str, tag: int) -> Any:
-    return comm_ops.Receive(tag, place_of(src, group), tensor.shape, tensor.dtype, group)
+    return comm_ops.Receive(tag, group_rank_of(src, group), tensor.shape, tensor.dtype, group)
 
 
 class P2POp:
@@ -70,9 +76,9 @@ class P2POp:
     ----------
     op : {"isend", "irecv"} or one of these functions
     tensor : Tensor
-        What is sent, or takes what is received.
+        The tensor to send, or to receive into.
     peer : int
-        The other rank in the world.
+        The world rank of the other side.
     group : str, optional
     tag : int
         Only 0, as in MindSpore.
@@ -89,7 +95,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
-    """Begin to send to and receive from several ranks; returns one handle for all."""
+    """Start several sends and receives; return one handle for all of them."""
     if not p2p_op_list:
         raise ScriptTypeError("p2p_op_list can not be empty list.")
     for one in p2p_op_list:
@@ -102,12 +108,12 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
     waits = []
     for one in p2p_op_list:
         if kind_of(one.op) == "isend":
-            place = get_group_rank_from_world_rank(one.peer, name)
-            waits.append(comm_ops.Send(one.tag, place, name)._start(one.tensor)[1])
+            peer = get_group_rank_from_world_rank(one.peer, name)
+            waits.append(comm_ops.Send(one.tag, peer, name)._start(one.tensor)[1])
     for one in p2p_op_list:
         if kind_of(one.op) == "irecv":
-            place = get_group_rank_from_world_rank(one.peer, name)
-            receive = comm_ops.Receive(one.tag, place, one.tensor.shape, one.tensor.dtype, name)
+            peer = get_group_rank_from_world_rank(one.peer, name)
+            receive = comm_ops.Receive(one.tag, peer, one.tensor.shape, one.tensor.dtype, name)
             handle = in_place(receive, (None,), [one.tensor], True)
             assert handle is not None
             waits.append(handle.wait)

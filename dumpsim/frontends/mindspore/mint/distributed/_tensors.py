@@ -1,4 +1,4 @@
-"""The collectives of ``mindspore.mint.distributed`` that take and give one tensor in each rank."""
+"""The collectives of ``mindspore.mint.distributed`` with one tensor per rank."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ REDUCTIONS = ("sum", "prod", "min", "max", "avg")
 
 
 def reduction_of(op: str, group: str) -> tuple[str, int]:
-    """The reduction of the ranks, and what its result is divided by; 0: by nothing."""
+    """Return the reduction over the ranks, and the divisor of its result, 0 for none."""
     return ("sum", management.get_group_size(group)) if op == "avg" else (op, 0)
 
 
@@ -58,7 +58,7 @@ def _check_dtype(owner: str, tensor: Tensor, other: Tensor) -> None:
 
 
 def all_reduce(tensor: Tensor, op: str = SUM, group: str | None = None, async_op: bool = False) -> CommHandle | None:
-    """Reduce the ranks' tensors to one, in place.
+    """Reduce the ranks' tensors, in place.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def all_reduce(tensor: Tensor, op: str = SUM, group: str | None = None, async_op
     op : {"sum", "prod", "min", "max", "avg"}
     group : str, optional
     async_op : bool
-        Return a handle before the collective is done.
+        Return a handle without waiting for the collective.
     """
     check_tensor(tensor, "all_reduce")
     check_reduction(op, "all_reduce", REDUCTIONS)
@@ -105,7 +105,7 @@ def all_gather_into_tensor_uneven(
     ----------
     output, input : Tensor
     output_split_sizes : list of int, optional
-        The length of each rank's tensor; equal ones where None.
+        The length of each rank's tensor; equal lengths if None.
     group : str, optional
     async_op : bool
     """
@@ -119,10 +119,11 @@ def all_gather_into_tensor_uneven(
 
 
 def _check_parts(owner: str, sizes: tuple[int, ...], primitive: Any, whole: Tensor, part: Tensor) -> None:
-    """Refuse parts that do not make up the whole."""
+    """Check that parts make up the whole."""
     if len(sizes) != primitive.rank_size or sum(sizes) != whole.shape[0]:
         raise ScriptValueError(
-            f"parts {list(sizes)} of {primitive.rank_size} ranks do not make up {whole.shape[0]} rows", where=owner
+            f"parts of {list(sizes)} rows on {primitive.rank_size} ranks do not add up to {whole.shape[0]} rows",
+            where=owner,
         )
     _check_shape(owner, "the part", part, (sizes[primitive.rank], *whole.shape[1:]))
 
@@ -130,7 +131,7 @@ def _check_parts(owner: str, sizes: tuple[int, ...], primitive: Any, whole: Tens
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = SUM, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Reduce the ranks' tensors, and write this rank's part of the first axis into `output`."""
+    """Reduce the ranks' tensors, and write this rank's part of the first axis to `output`."""
     check_tensor(input, "reduce_scatter_tensor")
     check_tensor(output, "reduce_scatter_tensor", "output")
     check_reduction(op, "reduce_scatter_tensor", REDUCTIONS)
@@ -158,7 +159,7 @@ def reduce_scatter_tensor_uneven(
     group: str | None = None,
     async_op: bool = False,
 ) -> CommHandle | None:
-    """Reduce the ranks' tensors, and write this rank's part of the first axis, of its own size, into `output`."""
+    """Reduce the ranks' tensors, and write this rank's part of the first axis to `output`; sizes may differ."""
     check_reduction(op, "reduce_scatter_tensor_uneven", ("sum", "min", "max", "avg"))
     name = group_name(group)
     check_async(async_op)
@@ -173,21 +174,21 @@ def reduce_scatter_tensor_uneven(
 def reduce(
     tensor: Tensor, dst: int, op: str = SUM, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Reduce the ranks' tensors to one, in place on the rank `dst` of the world."""
+    """Reduce the ranks' tensors, in place on the world rank `dst`."""
     check_tensor(tensor, "reduce")
     check_int(dst, "reduce", "dst")
     check_reduction(op, "reduce", REDUCTIONS)
     name = group_name(group)
     check_async(async_op)
     folded, average = reduction_of(op, name)
-    place = get_group_rank_from_world_rank(dst, name)
-    mine = place == management.get_rank(name)
-    primitive = comm_ops.Reduce(place, folded, name)
-    return in_place(primitive, (tensor,), [tensor] if mine else [], async_op, average=average)
+    root = get_group_rank_from_world_rank(dst, name)
+    is_root = root == management.get_rank(name)
+    primitive = comm_ops.Reduce(root, folded, name)
+    return in_place(primitive, (tensor,), [tensor] if is_root else [], async_op, average=average)
 
 
 def broadcast(tensor: Tensor, src: int, group: str | None = None, async_op: bool = False) -> CommHandle | None:
-    """Take the tensor of the rank `src` of the world, in place."""
+    """Broadcast the tensor of the world rank `src`, in place."""
     check_tensor(tensor, "broadcast")
     check_int(src, "broadcast", "src")
     name = group_name(group)
@@ -220,7 +221,7 @@ def all_to_all_single(
     ----------
     output, input : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
-        How much comes from, and goes to, each rank; equal parts where None.
+        Numbers of rows received from, and sent to, each rank; equal parts if None.
     group : str, optional
     async_op : bool
     """
@@ -234,5 +235,7 @@ def all_to_all_single(
     sends = tuple(size * numel(input.shape[1:]) for size in given)
     receives = tuple(size * numel(output.shape[1:]) for size in gotten)
     if sum(receives) != output.size:
-        raise ScriptValueError(f"{list(gotten)} rows for an output of {output.shape[0]}", where="all_to_all_single")
+        raise ScriptValueError(
+            f"parts of {list(gotten)} rows do not add up to {output.shape[0]} rows", where="all_to_all_single"
+        )
     return in_place(comm_ops.AlltoAllV(name), (input.reshape((-1,)), sends, receives), [output], async_op)

@@ -7,7 +7,7 @@ from dumpsim.frontends.mindspore._standin import vendored
 
 __all__: list[str] = []
 
-# cells that do nothing but call a function of `functional` with their settings
+# cells that only call a function of `functional` with their settings
 _APPLIED = """
 AdaptiveAvgPool2d(output_size): adaptive_avg_pool2d
 AvgPool2d(kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None): \

@@ -51,14 +51,14 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _implicit(input: Tensor, dim: int | None) -> int:
-    """The axis that softmax takes where none is given."""
+    """Return the default axis of softmax."""
     if dim is not None:
         return dim
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Exponentials with a sum of 1 along an axis.
+    """Exponentials along an axis, divided by their sum.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Vectors of int64 with one 1; the number of classes follows from the values in PYNATIVE only.
+    """One-hot vectors of int64; the default number of classes, which depends on the values, requires PYNATIVE.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def softplus(input: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
-    """A smooth maximum of an element and 0; the element itself above the threshold.
+    """Smooth maximum of an element and 0; the element itself above the threshold.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def softplus(input: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Axes made longer by a constant, or in another `mode` of `ops.pad`: pairs of amounts, the last axis first.
+    """Extend axes by a constant, or by another `mode` of `ops.pad`; `pad` has pairs of amounts, the last axis first.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements set to 0 with probability `p`, the others scaled.
+    """Set elements to 0 with probability `p`, and scale the others.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     array([1., 2.], dtype=float32)
     """
     if inplace:
-        raise UnsupportedError("dropout in place", where="mint.nn.functional.dropout")
+        raise UnsupportedError("in-place dropout", where="mint.nn.functional.dropout")
     result: Tensor = ops.dropout(input, p, training)
     return result
 
@@ -185,7 +185,7 @@ def max_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """Largest elements of windows, and their places if asked for.
+    """Largest elements of windows, and their indices if `return_indices`.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def avg_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Means of windows; padding counts as zeros.
+    """Means of windows, with zeros for padding.
 
     Examples
     --------
@@ -208,7 +208,8 @@ def avg_pool2d(
     """
     if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
         raise UnsupportedError(
-            "ceil_mode, another divisor or padding that does not count", where="mint.nn.functional.avg_pool2d"
+            "ceil_mode, divisor_override or padding with count_include_pad=False",
+            where="mint.nn.functional.avg_pool2d",
         )
     height, width = _pair(padding)
     x = ops.pad(input, (width, width, height, height)) if height or width else input
@@ -220,7 +221,7 @@ def batch_norm(
     input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Normalisation over the batch; while training, the running mean and variance follow.
+    """Normalisation over the batch; training updates the running mean and variance.
 
     Examples
     --------
@@ -252,7 +253,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = N
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Vectors over their norms.
+    """Divide vectors by their norms.
 
     Examples
     --------
@@ -265,7 +266,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 
 def _rows(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Classes as the last axis of a matrix: (N, C, d1, ...) as (N * d1 * ..., C)."""
+    """Move classes to the last axis of a matrix: (N, C, d1, ...) becomes (N * d1 * ..., C)."""
     if logits.ndim < 3:
         return logits, target
     order = (0, *range(2, logits.ndim), 1)
@@ -291,7 +292,7 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """`log_softmax` over the classes, then `nll_loss`; targets of floats are probabilities.
+    """`log_softmax` over the classes, then `nll_loss`; float targets are probabilities.
 
     Examples
     --------
@@ -304,7 +305,7 @@ def cross_entropy(
         result: Tensor = ops.cross_entropy(input, target, reduction=reduction)
         return result
     if label_smoothing and weight is not None:
-        raise UnsupportedError("weights and smoothed labels together", where="mint.nn.functional.cross_entropy")
+        raise UnsupportedError("weight together with label_smoothing", where="mint.nn.functional.cross_entropy")
     rows, classes = _rows(input, target)
     result = ops.cross_entropy(rows, classes, weight, ignore_index, reduction, label_smoothing)
     return result if reduction != "none" or input.ndim < 3 else ops.reshape(result, target.shape)
@@ -326,7 +327,7 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Any, reduction: s
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Divergence of a distribution, given by its logarithm, from the target.
+    """Kullback-Leibler divergence of a distribution, given by its logarithm, from the target.
 
     Examples
     --------
@@ -335,7 +336,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     """
     if reduction not in ("none", "mean", "sum", "batchmean"):
         raise ScriptValueError(
-            f"{reduction!r} is not a reduction", where="kl_div", allowed=("none", "mean", "sum", "batchmean")
+            f"unknown reduction {reduction!r}", where="kl_div", allowed=("none", "mean", "sum", "batchmean")
         )
     logs = target if log_target else ops.log(ops.clamp(target, float(np.finfo(np.float32).tiny)))
     weights = ops.exp(target) if log_target else target

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class _Applied(Cell):
-    """A function of its inputs and of settings."""
+    """A cell that calls a function with its inputs and settings."""
 
     function: Callable[..., Any]
     signature: Any
@@ -53,19 +53,19 @@ class _Applied(Cell):
 
 @cache
 def applied(row: str) -> type[Cell]:
-    """The class of one row, ``GELU(approximate='none'): gelu``.
+    """Generate the class of one row, ``GELU(approximate='none'): gelu``.
 
     Examples
     --------
     >>> applied("GELU(approximate='none'): gelu")(approximate="tanh").settings
     {'approximate': 'tanh'}
     """
-    head, _, behind = row.partition("): ")
+    head, _, called = row.partition("): ")
     name, _, arguments = head.partition("(")
     body = {
-        "function": staticmethod(getattr(functional, behind)),
+        "function": staticmethod(getattr(functional, called)),
         "signature": signature_of(arguments),
-        "__doc__": f"``{name}({arguments})``: `functional.{behind}`.",
+        "__doc__": f"``{name}({arguments})``: `functional.{called}`.",
         "__module__": __name__,
     }
     return type(name, (_Applied,), body)
@@ -80,7 +80,7 @@ def _trained(init: Any, shape: Any, dtype: DType | None, name: str) -> Parameter
 
 
 class Identity(Cell):
-    """Gives back what it is given.
+    """Return the input.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Identity(Cell):
 
 
 class Flatten(Cell):
-    """Axes made one.
+    """Join axes.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Flatten(Cell):
 
 
 class Dropout(Cell):
-    """Elements set to 0 at random while training.
+    """Set elements to 0 at random in training.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Conv2d(Cell):
     ) -> None:
         super().__init__()
         if padding_mode != "zeros":
-            raise UnsupportedError(f"padding by {padding_mode!r}", where="mint.nn.Conv2d", allowed=("zeros",))
+            raise UnsupportedError(f"padding mode {padding_mode!r}", where="mint.nn.Conv2d", allowed=("zeros",))
         extent = _check.positive_pair(kernel_size, "kernel_size", self.cls_name)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         shape = [out_channels, in_channels // groups, *extent]
@@ -241,7 +241,7 @@ class Embedding(Cell):
 
 
 class LayerNorm(Cell):
-    """The last axes normalised, scaled and shifted.
+    """Normalisation of the last axes, which are then scaled and shifted.
 
     Examples
     --------
@@ -268,7 +268,7 @@ class LayerNorm(Cell):
 
 
 class GroupNorm(Cell):
-    """Groups of channels normalised, scaled and shifted.
+    """Normalisation of groups of channels, which are then scaled and shifted.
 
     Examples
     --------
@@ -294,7 +294,7 @@ class GroupNorm(Cell):
 
 
 class _BatchNorm(Cell):
-    """Normalisation over the batch; training moves the running mean and variance by `momentum`."""
+    """Normalisation over the batch; training updates the running mean and variance with `momentum`."""
 
     def __init__(
         self,

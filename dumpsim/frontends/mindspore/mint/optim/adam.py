@@ -1,4 +1,4 @@
-"""The optimizers of ``mindspore.mint.optim``: parameters in groups of settings, one call per step."""
+"""The optimizers of ``mindspore.mint.optim``: groups of parameters with their own settings, one call per step."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ __all__ = ["SGD", "Adam", "AdamW"]
 
 
 class _Optimizer(Cell):
-    """Groups of Parameters, each with its settings; learning rates are Parameters that a script may assign."""
+    """Base of the optimizers; learning rates of the groups are Parameters that a script may assign."""
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]) -> None:
         super().__init__(auto_prefix=False)
@@ -35,7 +35,7 @@ class _Optimizer(Cell):
     def _group(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
         unknown = set(given) - {"params", *self.defaults}
         if unknown:
-            raise ScriptValueError(f"{sorted(unknown)} of a group is not known", allowed=("params", *self.defaults))
+            raise ScriptValueError(f"unknown keys {sorted(unknown)} of a group", allowed=("params", *self.defaults))
         group = {**self.defaults, **given, "params": list(given["params"])}
         for parameter in group["params"]:
             if not isinstance(parameter, Parameter):
@@ -55,25 +55,25 @@ class _Optimizer(Cell):
     @jit
     def construct(self, gradients: Any) -> Any:
         ops.assign_add(self.state_step, self.step_increase)
-        place = 0
+        index = 0
         for number, group in enumerate(self.param_groups):
             for parameter in group["params"]:
-                gradient = gradients[place]
-                self.update(parameter, ops.neg(gradient) if group["maximize"] else gradient, place, group, number)
-                place += 1
+                gradient = gradients[index]
+                self.update(parameter, ops.neg(gradient) if group["maximize"] else gradient, index, group, number)
+                index += 1
         return True
 
-    def update(self, parameter: Any, gradient: Any, place: int, group: Mapping[str, Any], number: int) -> None:
-        """One step of one Parameter."""
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
+        """Update one Parameter."""
         raise NotImplementedError
 
 
 def _adam_defaults(
     lr: float, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool
 ) -> dict[str, Any]:
-    for place, beta in enumerate(betas):
+    for index, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
-            raise ScriptValueError(f"Invalid beta parameter at index {place}: {beta}")
+            raise ScriptValueError(f"Invalid beta parameter at index {index}: {beta}")
     if eps < 0.0:
         raise ScriptValueError(f"Invalid epsilon value: {eps}")
     if amsgrad:
@@ -118,7 +118,7 @@ class Adam(_Optimizer):
         self.exp_avg = self._zeros("exp_avg")
         self.exp_avg_sq = self._zeros("exp_avg_sq")
 
-    def update(self, parameter: Any, gradient: Any, place: int, group: Mapping[str, Any], number: int) -> None:
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
         beta1, beta2 = group["betas"]
         lr, decay = self.lrs[number], group["weight_decay"]
         value = parameter
@@ -126,10 +126,10 @@ class Adam(_Optimizer):
             value = parameter * (1 - lr * decay)
         elif decay:
             gradient = gradient + parameter * decay
-        mean = self.exp_avg[place] * beta1 + gradient * (1 - beta1)
-        square = self.exp_avg_sq[place] * beta2 + gradient * gradient * (1 - beta2)
-        ops.assign(self.exp_avg[place], mean)
-        ops.assign(self.exp_avg_sq[place], square)
+        mean = self.exp_avg[index] * beta1 + gradient * (1 - beta1)
+        square = self.exp_avg_sq[index] * beta2 + gradient * gradient * (1 - beta2)
+        ops.assign(self.exp_avg[index], mean)
+        ops.assign(self.exp_avg_sq[index], square)
         step = ops.reshape(self.state_step, ())
         size = lr / (1 - ops.pow(Tensor(beta1, mstype.float32), step))
         root = ops.sqrt(square) / ops.sqrt(1 - ops.pow(Tensor(beta2, mstype.float32), step)) + group["eps"]
@@ -142,7 +142,7 @@ class AdamW(Adam):
     Parameters
     ----------
     params, lr, betas, eps, weight_decay, amsgrad, maximize
-        As in `Adam`; the weight decay is 0.01 where none is given.
+        As in `Adam`; the default weight decay is 0.01.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class AdamW(Adam):
 
 
 class SGD(_Optimizer):
-    """Gradient descent, with momentum if asked for.
+    """Gradient descent with optional momentum.
 
     Parameters
     ----------
@@ -209,13 +209,13 @@ class SGD(_Optimizer):
             [Parameter(initializer("ones", [], mstype.float32), name=f"stat.{p.name}") for p in self.parameters]
         )
 
-    def update(self, parameter: Any, gradient: Any, place: int, group: Mapping[str, Any], number: int) -> None:
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
         momentum = group["momentum"]
         if group["weight_decay"]:
             gradient = gradient + parameter * group["weight_decay"]
         if momentum:
-            # the first step takes the gradient whole
-            first, accum = self.first[place], self.accum[place]
+            # the first step uses the gradient without dampening
+            first, accum = self.first[index], self.accum[index]
             moved = accum * momentum + gradient * (1 - group["dampening"] * (1 - first))
             ops.assign(accum, moved)
             ops.assign(first, first * 0)
