@@ -147,8 +147,8 @@ def test_what_is_refused():
         ({"threshold": 1}, r"Unknown config: \['threshold'\]"),
         ({"parallel_optimizer_threshold": -1}, "must be int and must >= 0"),
         ({"optimizer_level": "level4"}, "Optimizer level should in"),
-        ({"optimizer_level": "level2"}, "accumulated gradients that are cut"),
-        ({"optimizer_weight_shard_size": 2}, "another number of devices is not emulated"),
+        ({"optimizer_level": "level2"}, "gradient_accumulation_shard and optimizer_level above level1"),
+        ({"optimizer_weight_shard_size": 2}, "optimizer_weight_shard_size=2 is not emulated"),
     ]:
         with pytest.raises((ValueError, UnsupportedError), match=text):
             ms.set_auto_parallel_context(parallel_optimizer_config=config)

@@ -26,7 +26,7 @@ TensorPy: Final = Tensor
 
 
 class MSContext:
-    """The settings of the rank, as the C++ side sees them.
+    """The C++ side's interface to the settings of the rank.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class MSContext:
         return MSContext()
 
     def get_ascend_soc_version(self) -> str:
-        """Return the chip in small letters, "" for a target that is not an Ascend."""
+        """Return the name of the chip in lower case, "" for a target other than Ascend."""
         from dumpsim.core.settings import RunSettings
         from dumpsim.device.chip import chip_for
         from dumpsim.frontends.mindspore.context import get_context
@@ -66,19 +66,19 @@ class MSContext:
 
 
 def _control(name: str, *args: Any) -> None:
-    """Hand a call to the dump of this process."""
+    """Forward a call to the dump of this process."""
     from dumpsim.frontends.mindspore import _dumping
 
     getattr(_dumping, name)(*args)
 
 
 def _dump_set_dynamic() -> None:
-    """Dump only between `_dump_start` and `_dump_stop`; `iteration` has no effect then."""
+    """Dump only between `_dump_start` and `_dump_stop`, regardless of `iteration`."""
     _control("set_dynamic")
 
 
 def _dump_start() -> None:
-    """Dump every step from now on."""
+    """Start dumping every step."""
     _control("start")
 
 
@@ -88,21 +88,21 @@ def _dump_stop() -> None:
 
 
 def _set_init_iter(initial: int) -> None:
-    """Count the user's steps, from `initial`: they name the directories."""
+    """Let the user count the steps, starting at `initial`; the numbers name the directories."""
     if isinstance(initial, bool) or not isinstance(initial, int):
         raise ScriptTypeError(f"the step is of type {type(initial).__name__}", where="_set_init_iter", allowed=("int",))
     _control("set_initial_iteration", initial)
 
 
 def _dump_step(step: int = 1) -> None:
-    """Go on by `step` user steps."""
+    """Advance the user's step counter by `step`."""
     if isinstance(step, bool) or not isinstance(step, int):
         raise ScriptTypeError(f"the step is of type {type(step).__name__}", where="_dump_step", allowed=("int",))
     _control("advance", step)
 
 
 def _tensordump_set_step(steps: Sequence[int]) -> None:
-    """Let TensorDump write in these steps only; in all of them where there are none.
+    """Restrict TensorDump to these steps; an empty list means all steps.
 
     Raises
     ------

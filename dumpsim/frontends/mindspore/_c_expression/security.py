@@ -1,4 +1,4 @@
-"""``mindspore._c_expression.security``: whether the package was built for machines that must not dump."""
+"""``mindspore._c_expression.security``: whether the package was built without support for dumps."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ __all__ = ["enable_security"]
 
 
 def enable_security() -> bool:
-    """Return whether dumps are switched off in the build: they are not.
+    """Return False: dumps are not disabled in the build.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Handles of collectives that were started and not waited for, and checks that their functions share."""
+"""Handles of asynchronous collectives, and shared argument checks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Work:
-    """A collective that was launched; `wait` waits for it, and once for all stores its results."""
+    """A launched collective; the first `wait` waits for it and stores its results."""
 
     __slots__ = ("_done", "_store", "_wait")
 
@@ -45,7 +45,7 @@ class CommHandle:
     Parameters
     ----------
     handle : object with a method ``wait``, optional
-        None: there is nothing to wait for.
+        None if there is nothing to wait for.
     exec_sync : bool
         Wait for the device as well.
 
@@ -72,31 +72,31 @@ class CommHandle:
 
 
 def check_tensor(value: Any, function: str, what: str = "input") -> None:
-    """Refuse what is not a Tensor, with MindSpore's text."""
+    """Raise for a value that is not a Tensor, with MindSpore's message."""
     if not isinstance(value, Tensor):
         raise ScriptTypeError(f"For {function}, the {what} tensor must be tensor")
 
 
 def check_int(value: Any, function: str, name: str) -> None:
-    """Refuse a rank that is not an int."""
+    """Raise for a rank that is not an int."""
     if not isinstance(value, int):
         raise ScriptTypeError(f"For {function}, the {name} must be int")
 
 
 def check_group(group: Any, text: str = "The argument 'group' must be type of string") -> None:
-    """Refuse a group that is not a string."""
+    """Raise for a group that is not a string."""
     if not isinstance(group, str):
         raise ScriptTypeError(f"{text}, but got 'group' type : {type(group)}.")
 
 
 def check_async(async_op: Any) -> None:
-    """Refuse an `async_op` that is not a bool."""
+    """Raise for an `async_op` that is not a bool."""
     if not isinstance(async_op, bool):
         raise ScriptTypeError(f"The argument 'async_op' must be a bool, but got {type(async_op)}.")
 
 
 def check_reduction(op: Any, function: str, allowed: tuple[str, ...]) -> None:
-    """Refuse an operation that the function does not have."""
+    """Raise for a reduction that the function does not support."""
     if not isinstance(op, str):
         raise ScriptTypeError(f"For {function}, the input op type must be str")
     if op not in allowed:
@@ -104,7 +104,7 @@ def check_reduction(op: Any, function: str, allowed: tuple[str, ...]) -> None:
 
 
 def check_all_tensors(tensors: Any, others: tuple[type, ...] = ()) -> None:
-    """Refuse what is not a list of Tensors (or `others`)."""
+    """Raise for a value that is not a list of Tensors (or `others`)."""
     if not isinstance(tensors, (list, tuple)):
         raise ScriptTypeError(f"Expected list or tuple, but got {type(tensors)}.")
     for tensor in tensors:
@@ -114,7 +114,7 @@ def check_all_tensors(tensors: Any, others: tuple[type, ...] = ()) -> None:
 
 
 def check_same_dtype(tensors: Any) -> None:
-    """Refuse Tensors of different number types."""
+    """Raise for Tensors of different number types."""
     kinds = [tensor.dtype for tensor in tensors if isinstance(tensor, Tensor)]
     for kind in kinds[1:]:
         if kind != kinds[0]:
@@ -136,7 +136,7 @@ def numel(shape: Any) -> int:
 
 
 def even_sizes(sizes: Any, extent: int, ranks: int, what: str) -> tuple[int, ...]:
-    """Return the given parts of an axis, else equal ones.
+    """Return the given sizes of the parts of an axis, or equal sizes.
 
     Examples
     --------

@@ -8,9 +8,9 @@ __all__ = ["GroupOptions"]
 
 
 class GroupOptions:
-    """Options of `create_group`: how HCCL sizes and tunes a group.
+    """Options of `create_group`: HCCL's buffer sizes and tuning of a group.
 
-    The emulation keeps them for the script; buffers and tuning change no result.
+    The options are stored without effect, since buffers and tuning do not change results.
 
     Attributes
     ----------

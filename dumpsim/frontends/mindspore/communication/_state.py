@@ -29,16 +29,16 @@ BACKENDS = MappingProxyType({"Ascend": "hccl", "GPU": "nccl", "CPU": "mccl"})
 
 @dataclass(slots=True)
 class CommunicationState:
-    """What `init` and `create_group` leave in a rank.
+    """The state that `init` and `create_group` set in a rank.
 
     Attributes
     ----------
     BACKEND, WORLD_COMM_GROUP, INITED, CHECK_ENVS
         The attributes of `GlobalComm`.
     entered : bool
-        Between `init` and `release`.
+        True between `init` and `release`.
     groups : dict
-        The members that the script gave to `create_group`, by group.
+        The members passed to `create_group`, by group.
     """
 
     BACKEND: str = "hccl"
@@ -55,7 +55,7 @@ def communication_state() -> CommunicationState:
 
 
 class _OfRank(type):
-    """A class whose attributes in capitals are those of the rank's `CommunicationState`."""
+    """Metaclass that maps attributes in capitals to the rank's `CommunicationState`."""
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(communication_state(), cls._known(name))

@@ -1,4 +1,4 @@
-"""``mindspore.communication.comm_func``: collectives as functions, which return their results."""
+"""``mindspore.communication.comm_func``: collectives as functions that return their results."""
 
 from typing import Any
 
@@ -58,20 +58,20 @@ _SUM = comm_ops.ReduceOp.SUM
 
 
 def _result(primitive: Any, operands: tuple[Any, ...], async_op: bool) -> tuple[Any, CommHandle | None]:
-    """Run a collective; with `async_op` its results hold what they should after the handle's `wait`."""
+    """Run a collective; with `async_op`, its results are valid after the handle's `wait`."""
     if not async_op:
         return primitive(*operands), None
     out, wait = primitive._start(*operands)
     return out, CommHandle(Work(wait))
 
 
-def place_of(world_rank: int, group: str) -> int:
-    """Return the rank in a group of a rank in the world; a rank of the world is its own.
+def group_rank_of(world_rank: int, group: str) -> int:
+    """Return the rank in a group of a world rank.
 
     Raises
     ------
     KeyError
-        For a group that the script has not created, and a rank outside of it, with MindSpore's text.
+        For a group that the script has not created, and a rank outside the group, with MindSpore's message.
     """
     function = "get_group_rank_from_world_rank_from_cache"
     if not isinstance(world_rank, int):
@@ -96,7 +96,7 @@ def place_of(world_rank: int, group: str) -> int:
 def all_reduce(
     tensor: Tensor, op: str = _SUM, group: str = HCCL_WORLD_COMM_GROUP, async_op: bool = False
 ) -> tuple[Any, CommHandle | None]:
-    """Reduce the ranks' tensors to one, for every rank.
+    """Reduce the ranks' tensors; every rank receives the result.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def all_reduce(
     op : {"sum", "prod", "min", "max"}
     group : str
     async_op : bool
-        Return before the collective is done.
+        Return without waiting for the collective.
 
     Returns
     -------
@@ -133,28 +133,28 @@ def reduce_scatter_tensor(
 
 
 def reduce(tensor: Tensor, dst: int, op: str = _SUM, group: str = HCCL_WORLD_COMM_GROUP) -> Any:
-    """Reduce the ranks' tensors to one, for the rank `dst` of the world."""
+    """Reduce the ranks' tensors; the world rank `dst` receives the result."""
     check_tensor(tensor, "reduce")
-    place = get_group_rank_from_world_rank(dst, group)
-    return comm_ops.Reduce(place, op, group)(tensor)
+    root = get_group_rank_from_world_rank(dst, group)
+    return comm_ops.Reduce(root, op, group)(tensor)
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> Any:
-    """Return the tensor of the rank `src` of the world."""
+    """Return the tensor of the world rank `src`."""
     check_tensor(tensor, "broadcast")
     check_int(src, "broadcast", "src")
     return comm_ops.Broadcast(get_group_rank_from_world_rank(src, group), group)((tensor,))[0]
 
 
 def scatter_tensor(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> Any:
-    """Return this rank's part of the tensor of the rank `src` of the world."""
+    """Return this rank's part of the tensor of the world rank `src`."""
     check_tensor(tensor, "scatter_tensor")
     check_int(src, "scatter_tensor", "src")
     return comm_ops.CollectiveScatter(get_group_rank_from_world_rank(src, group), group)(tensor)
 
 
 def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = HCCL_WORLD_COMM_GROUP) -> Any:
-    """Join the ranks' tensors along the first axis, for the rank `dst` of the world."""
+    """Join the ranks' tensors along the first axis; the world rank `dst` receives the result."""
     check_tensor(tensor, "gather_into_tensor")
     check_int(dst, "gather_into_tensor", "dst")
     return comm_ops.CollectiveGather(get_group_rank_from_world_rank(dst, group), group)(tensor)
@@ -168,33 +168,33 @@ def barrier(group: str = HCCL_WORLD_COMM_GROUP) -> None:
     finish()
 
 
-# ----------------------------------------------------------- pairs of ranks
+# ----------------------------------------------------------- point to point
 def send(tensor: Tensor, dst: int = 0, group: str = HCCL_WORLD_COMM_GROUP, tag: int = 0) -> None:
-    """Send a tensor to the rank `dst` of the world."""
+    """Send a tensor to the world rank `dst`."""
     check_tensor(tensor, "send")
-    comm_ops.Send(tag, place_of(dst, group), group)(tensor)
+    comm_ops.Send(tag, group_rank_of(dst, group), group)(tensor)
 
 
 def recv(tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP, tag: int = 0) -> Any:
-    """Return what the rank `src` of the world sends: a tensor of the shape and number type of `tensor`."""
+    """Receive a tensor from the world rank `src`, with the shape and number type of `tensor`."""
     check_tensor(tensor, "recv")
     check_int(src, "recv", "src")
-    return comm_ops.Receive(tag, place_of(src, group), tensor.shape, tensor.dtype, group)()
+    return comm_ops.Receive(tag, group_rank_of(src, group), tensor.shape, tensor.dtype, group)()
 
 
 def isend(tensor: Tensor, dst: int = 0, group: str = HCCL_WORLD_COMM_GROUP, tag: int = 0) -> CommHandle:
-    """Begin to send a tensor to the rank `dst` of the world."""
+    """Start sending a tensor to the world rank `dst`."""
     check_tensor(tensor, "isend")
-    _, wait = comm_ops.Send(tag, place_of(dst, group), group)._start(tensor)
+    _, wait = comm_ops.Send(tag, group_rank_of(dst, group), group)._start(tensor)
     return CommHandle(Work(wait))
 
 
 def irecv(
     tensor: Tensor, src: int = 0, group: str = HCCL_WORLD_COMM_GROUP, tag: int = 0
 ) -> tuple[Any, CommHandle | None]:
-    """Begin to receive from the rank `src` of the world."""
+    """Start receiving a tensor from the world rank `src`."""
     check_tensor(tensor, "irecv")
-    primitive = comm_ops.Receive(tag, place_of(src, group), tensor.shape, tensor.dtype, group)
+    primitive = comm_ops.Receive(tag, group_rank_of(src, group), tensor.shape, tensor.dtype, group)
     return _result(primitive, (None,), True)
 
 
@@ -205,14 +205,14 @@ class P2POp:
     ----------
     op : {"isend", "irecv"} or one of these functions
     tensor : Tensor or tuple of int
-        What is sent; of a receive a tensor of its shape, or the shape.
+        The tensor to send; for a receive, a tensor with its shape, or the shape.
     peer : int
-        The other rank in the world.
+        The world rank of the other side.
     group : str, optional
     tag : int
         Only 0, as in MindSpore.
     recv_dtype : number type, optional
-        Where a receive states a shape.
+        Required if a receive has a shape.
     """
 
     def __init__(
@@ -235,24 +235,24 @@ class P2POp:
 
 
 def kind_of(op: Any) -> str:
-    """Return ``isend`` or ``irecv`` of a P2POp's function or its name."""
+    """Return the name of a P2POp's function, ``isend`` or ``irecv``."""
     name: str = op if isinstance(op, str) else op.__name__
     return name
 
 
 def check_tag(tag: Any, text: str) -> None:
-    """Refuse a tag of a P2POp."""
+    """Raise for a tag of a P2POp other than 0."""
     if tag != 0:
         raise UnsupportedError(f"tag {tag!r} of a P2POp", where="P2POp.tag", allowed=(0,), vendor=text)
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Any, ...]:
-    """Send to and receive from several ranks at once.
+    """Send to and receive from several ranks at the same time.
 
     Returns
     -------
     tuple of Tensor
-        What each receive has got; at the place of a send a tensor without meaning.
+        The received tensors; for each send, an undefined tensor at its index.
     """
     if not isinstance(p2p_op_list, list):
         raise ScriptTypeError(f"p2p_op_list must be type of list, but got type of {p2p_op_list}.")
@@ -260,7 +260,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Any, ...]:
         raise ScriptTypeError("p2p_op_list can not be empty list.")
     sent: list[Any] = []
     kinds, peers = [], []
-    shapes, dtypes = [], []  # of what is received
+    shapes, dtypes = [], []  # of the received tensors
     for index, one in enumerate(p2p_op_list):
         if not isinstance(one, P2POp):
             raise ScriptTypeError("must be type of P2POp")
@@ -284,16 +284,16 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Any, ...]:
     return outputs
 
 
-# ------------------------------------------------------------ all with all
+# -------------------------------------------------------------- all to all
 def all_to_all_with_output_shape(
     output_shape_list: Any, input_tensor_list: Any, group: str | None = None, async_op: bool = False
 ) -> tuple[tuple[Any, ...], CommHandle | None]:
-    """Send one tensor to each rank, and return the one that each rank has sent.
+    """Send one tensor to each rank, and return the tensors received from each rank.
 
     Parameters
     ----------
     output_shape_list : list of Tensor or shape
-        What comes from each rank.
+        The shapes of the tensors from each rank.
     input_tensor_list : list of Tensor
     group : str, optional
     async_op : bool
@@ -315,7 +315,7 @@ def all_to_all_with_output_shape(
 
 
 def _part(whole: Any, offset: int, count: int, shape: tuple[int, ...], handle: CommHandle | None) -> Any:
-    """A part of a flat tensor; of one that is not there yet a view, which the handle's `wait` fills."""
+    """Return a part of a flat tensor; with a handle, it is a view that the handle's `wait` fills."""
     if handle is None:
         return whole[offset : offset + count].reshape(shape)
     return Tensor._around(whole._array[offset : offset + count].reshape(shape))
@@ -334,10 +334,10 @@ def all_to_all_single_with_output_shape(
     Parameters
     ----------
     output_shape : Tensor or shape
-        What comes from all ranks together.
+        The shape of the result.
     tensor : Tensor
     output_split_sizes, input_split_sizes : list of int, optional
-        How much comes from, and goes to, each rank; equal parts where None.
+        Numbers of rows received from, and sent to, each rank; equal parts if None.
     group : str, optional
     async_op : bool
     """
@@ -357,13 +357,13 @@ def all_to_all_single_with_output_shape(
 def all_to_all_v_c(
     output: Tensor, input: Tensor, send_count_matrix: list[int], group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:
-    """Exchange parts of the first axis between all ranks as a matrix says, into `output`.
+    """Exchange parts of the first axis between all ranks, with sizes from a matrix, into `output`.
 
     Parameters
     ----------
     output, input : Tensor
     send_count_matrix : list of int
-        Row by row: how much each rank sends to each rank.
+        The number of rows that each rank sends to each rank, row by row.
     group : str, optional
     async_op : bool
     """
@@ -391,23 +391,23 @@ def all_to_all_v_c(
 def in_place(
     primitive: Any, operands: tuple[Any, ...], targets: list[Tensor], async_op: bool, *, average: int = 0
 ) -> CommHandle | None:
-    """Run a collective and write its result, cut in order, into tensors.
+    """Run a collective, and split its result into tensors in place.
 
     Parameters
     ----------
     primitive, operands
         The collective.
     targets : list of Tensor
-        None where this rank gets nothing.
+        The tensors to write to; empty if this rank receives nothing.
     async_op : bool
-        Return before it is done.
+        Return without waiting for the collective.
     average : int
-        Divide by it, not by 0.
+        Divisor of the result, 0 for none.
 
     Raises
     ------
     RuntimeError
-        While a graph is captured: tensors of a graph are not changed in place.
+        During a capture, since tensors of a graph cannot be changed in place.
     """
     refuse_in_graph(primitive.name)
 
@@ -424,7 +424,7 @@ def in_place(
 
 
 def refuse_in_graph(name: str) -> None:
-    """Refuse a function that exists in PYNATIVE only, as in MindSpore."""
+    """Raise during a capture, for a function that exists in PYNATIVE only, as in MindSpore."""
     from dumpsim.frontends.mindspore._current import capturing
 
     if capturing() is not None:
@@ -436,7 +436,7 @@ def refuse_in_graph(name: str) -> None:
 
 
 def fill(targets: list[Tensor], source: Tensor, average: int = 0) -> None:
-    """Write a tensor, cut in order, into others, which keep their memory."""
+    """Split a tensor into other tensors in place."""
     if not targets:
         return
     values = source._values("asnumpy").reshape(-1)

@@ -41,32 +41,32 @@ __all__ = [
 
 
 class NotInitializedError(DumpsimError, RuntimeError):
-    """A question about the groups before `init`."""
+    """The RuntimeError for the use of groups before `init`."""
 
 
 class _RankError(ScriptValueError, RuntimeError):
-    """``RANK_ID`` and ``RANK_SIZE`` contradict each other."""
+    """The error for inconsistent values of ``RANK_ID`` and ``RANK_SIZE``."""
 
 
 class UnknownGroupError(DumpsimError, KeyError):
-    """The KeyError of a group that the script has not created."""
+    """The KeyError for a group that the script has not created."""
 
     __str__ = Exception.__str__
 
 
 # ------------------------------------------------------------------ the job
 def init(backend_name: str | None = None) -> None:
-    """Enter the job: from here on a rank knows its number and their count, and waits for the others.
+    """Enter the job, and wait for the other ranks; rank and size are known afterwards.
 
     Parameters
     ----------
     backend_name : {"hccl", "nccl", "mccl"}, optional
-        That of the device where None.
+        The back end of the device if None.
 
     Raises
     ------
     TypeError, RuntimeError
-        For a back end that is not a string, does not exist or belongs to another device, with MindSpore's text.
+        For a back end that is not a string, does not exist or belongs to another device, with MindSpore's message.
     ValueError
         For a ``RANK_ID`` that is not a rank of the job.
     """
@@ -90,31 +90,31 @@ def init(backend_name: str | None = None) -> None:
     rank = current()
     if not 0 <= rank.rank < rank.size:
         raise _RankError(
-            f"rank {rank.rank} is outside of a world of {rank.size}",
+            f"rank {rank.rank} is out of range for a world of {rank.size}",
             where="RANK_ID and RANK_SIZE",
             allowed=(f"0 to {rank.size - 1}",),
         )
-    get_context("device_id")  # it is in effect now
+    get_context("device_id")  # fixes the device id
     communicator().enter()
     state = communication_state()
     state.BACKEND, state.WORLD_COMM_GROUP, state.INITED, state.entered = name, WORLD_GROUPS[name], True, True
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:
-    """Refuse a ``RANK_ID`` or ``RANK_SIZE`` that is not a number, or no rank of the job.
+    """Check that ``RANK_ID`` and ``RANK_SIZE`` are valid numbers.
 
-    A process that is started without a launcher may have neither.
+    A process started without a launcher may have neither.
     """
     for name, least in (("RANK_ID", 0), ("RANK_SIZE", 1)):
         text = environment.get(name, "").strip()
         if not text:
             continue
         if not (text.isascii() and text.isdigit()) or int(text) < least:
-            raise _RankError(f"{text!r} is not a valid value", where=name, allowed=(f"a number from {least}",))
+            raise _RankError(f"invalid value {text!r}", where=name, allowed=(f"a number from {least}",))
 
 
 def release() -> None:
-    """Leave the groups; `get_rank` and `get_group_size` still answer, as in MindSpore. [observed 2.10]"""
+    """Leave the groups; `get_rank` and `get_group_size` still work, as in MindSpore. [observed 2.10]"""
     state = communication_state()
     if state.entered:
         for name in list(state.groups):
@@ -123,14 +123,14 @@ def release() -> None:
 
 
 def communicator() -> Communicator:
-    """Return the job as the current rank sees it."""
+    """Return the communicator of the current rank."""
     return current().communicator
 
 
 def output_rank() -> int:
-    """Return the rank under which files are written: known after `init` only, as in the real system.
+    """Return the rank in the names of output files: 0 before `init`, as in the real system.
 
-    Ranks that share a process know theirs from the start, or they would write into each other's directories.
+    Ranks that share a process use their real rank from the start, or they would write into each other's directories.
     [spec mindspore 1.5]
     """
     rank = current()
@@ -139,7 +139,7 @@ def output_rank() -> int:
 
 # ------------------------------------------------------------------- groups
 def _check_name(function: str, group: object) -> None:
-    """Refuse the name of a group that is not a string, also before `init`. [observed 2.10]"""
+    """Raise for the name of a group that is not a string, even before `init`. [observed 2.10]"""
     if not isinstance(group, str):
         raise ScriptTypeError(
             f"For '{function}', the argument 'group' must be type of string, but got 'group' type : {type(group)}."
@@ -155,7 +155,7 @@ def _check_inited() -> None:
 
 
 def _get_group(group: str) -> str:
-    """Return the name of the group of all ranks for HCCL's, which every default argument holds."""
+    """Return the name of a group; HCCL's name of all ranks, the default argument, means that of the back end."""
     return communication_state().WORLD_COMM_GROUP if group == HCCL_WORLD_COMM_GROUP else group
 
 
@@ -181,12 +181,12 @@ def find_group(group: str) -> Group:
 
 
 def _from_environment(name: str, default: int) -> int:
-    """What MindSpore answers before `init`: a number of the environment. [observed 2.10]"""
+    """Return a number from the environment, as MindSpore does before `init`. [observed 2.10]"""
     return int(current().environment.get(name) or default)
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process in a group, by default among all; before `init` ``RANK_ID``, or 0."""
+    """Return the rank of this process in a group, by default of all ranks; before `init`, ``RANK_ID`` or 0."""
     _check_name("get_rank", group)
     if not communication_state().INITED:
         return _from_environment("RANK_ID", 0)
@@ -194,7 +194,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of ranks in a group, by default of all; before `init` ``RANK_SIZE``, or 1."""
+    """Return the number of ranks in a group, by default of all ranks; before `init`, ``RANK_SIZE`` or 1."""
     _check_name("get_group_size", group)
     if not communication_state().INITED:
         return _from_environment("RANK_SIZE", 1)
@@ -202,13 +202,13 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def _local(group: Group) -> list[int]:
-    """The members of a group on this rank's machine."""
+    """Return the members of a group on this rank's machine."""
     here = frozenset(communicator().local_ranks)
     return [member for member in group.members if member in here]
 
 
 def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank among the group's ranks on this machine; before `init` ``LOCAL_RANK``, or 0."""
+    """Return the rank among the group's ranks on this machine; before `init`, ``LOCAL_RANK`` or 0."""
     _check_name("get_local_rank", group)
     if not communication_state().INITED:
         return _from_environment("LOCAL_RANK", 0)
@@ -216,7 +216,7 @@ def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of the group's ranks on this machine; before `init` ``LOCAL_RANK_SIZE``, or 1."""
+    """Return the number of the group's ranks on this machine; before `init`, ``LOCAL_RANK_SIZE`` or 1."""
     _check_name("get_local_rank_size", group)
     if not communication_state().INITED:
         return _from_environment("LOCAL_RANK_SIZE", 1)
@@ -224,14 +224,14 @@ def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 
 def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
-    """Return the name of a group's HCCL communicator: the group's own; empty off Ascend. [observed 2.10]"""
+    """Return the name of a group's HCCL communicator: the group's name, or "" on other devices. [observed 2.10]"""
     _check_name("get_comm_name", group)
     name = find_group(group).name
     return name if get_context("device_target") == "Ascend" else ""
 
 
 def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
-    """Return the ranks of a group in the world, in the order of the group."""
+    """Return the world ranks of a group, in the order of the group."""
     _check_inited()
     if not isinstance(group, str):
         raise ScriptTypeError(f"The parameter 'group' should be str or None, but got the type : {type(group)}")
@@ -246,12 +246,12 @@ def _check_number(function: str, name: str, value: object) -> None:
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """Return the rank in the world of a rank in a group.
+    """Convert a rank in a group to the rank in the world.
 
     Raises
     ------
     RuntimeError
-        For a rank that the group does not have.
+        For a rank that is not in the group.
     """
     function = "get_world_rank_from_group_rank"
     _check_name(function, group)
@@ -269,7 +269,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """Return the rank in a group of a rank in the world.
+    """Convert a rank in the world to the rank in a group.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def create_group(group: str, rank_ids: list[int], options: GroupOptions | None = None) -> None:
-    """Create a group of ranks, in their order; every member calls it, other ranks need not.
+    """Create a group of ranks in the given order; every member must call this, other ranks need not.
 
     Parameters
     ----------
@@ -304,10 +304,10 @@ def create_group(group: str, rank_ids: list[int], options: GroupOptions | None =
     Raises
     ------
     TypeError, ValueError
-        For a name, ranks or options of another type, no ranks or the same one twice, a rank that does not exist, and
-        for a group that exists with other ranks.
+        For a name, ranks or options of another type; for no ranks, repeated ranks or ranks that do not exist; and for
+        an existing group with other ranks.
     RuntimeError
-        Before `init`, and where this rank is not one of them.
+        Before `init`, and if this rank is not a member.
     """
     _check_name("create_group", group)
     _check_inited()
@@ -351,7 +351,7 @@ def _check_ranks(group: str, rank_ids: Any) -> None:
         )
     strange = [rank for rank in rank_ids if isinstance(rank, bool) or not isinstance(rank, int)]
     if strange:
-        raise ScriptTypeError(f"{strange} are not numbers of ranks", where=f"create_group({group!r})")
+        raise ScriptTypeError(f"invalid ranks {strange}", where=f"create_group({group!r})", allowed=("int",))
     if len(set(rank_ids)) < len(rank_ids):
         raise ScriptValueError(f"List rank_ids in Group {group} has duplicate data!")
     size = communicator().size
@@ -363,12 +363,12 @@ def _check_ranks(group: str, rank_ids: Any) -> None:
 
 
 def destroy_group(group: str) -> None:
-    """Forget a group.
+    """Destroy a group.
 
     Raises
     ------
     ValueError
-        For the group of all ranks, and one whose collectives have not ended.
+        For the group of all ranks, and a group with unfinished collectives.
     KeyError
         For a group that does not exist.
     """

@@ -1,4 +1,4 @@
-"""``mindspore.device_context``: settings of one kind of device."""
+"""``mindspore.device_context``: settings by kind of device."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``mindspore.experimental``: not emulated; every name raises an error that says so."""
+"""``mindspore.experimental``: not emulated; every use of a name raises an error."""
 
 from typing import Any
 

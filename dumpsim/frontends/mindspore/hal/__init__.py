@@ -1,4 +1,4 @@
-"""``mindspore.hal``: the device as far as scripts wait for it."""
+"""``mindspore.hal``: waiting for the device, and information about it."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ __all__ = ["device_count", "get_device_name", "is_available", "synchronize"]
 
 
 def synchronize() -> None:
-    """Wait for the device: for the collectives that the script started with ``async_op``, all else is done.
+    """Wait for the device, that is, for collectives started with ``async_op``; all other operators are done.
 
     Examples
     --------
     >>> synchronize()
     """
-    from dumpsim.frontends.mindspore._capture.dispatch import finish  # loaded where it is called
+    from dumpsim.frontends.mindspore._capture.dispatch import finish  # imported on first use
 
     finish()
 
 
 def is_available(device_target: str) -> bool:
-    """Whether a device can be emulated.
+    """Return whether a device can be emulated.
 
     Examples
     --------
@@ -31,12 +31,12 @@ def is_available(device_target: str) -> bool:
 
 
 def device_count(device_target: str | None = None) -> int:
-    """Devices of the process: one."""
+    """Return 1, the number of devices of the process."""
     return 1
 
 
 def get_device_name(device_id: int, device_target: str | None = None) -> str:
-    """The name of the device."""
+    """Return the name of the device."""
     from dumpsim.frontends.mindspore.context import get_context
 
     return str(device_target or get_context("device_target"))

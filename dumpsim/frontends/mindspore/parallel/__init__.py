@@ -1,10 +1,10 @@
-"""``mindspore.parallel``: networks that are split over devices."""
+"""``mindspore.parallel``: networks split over devices."""
 
 from typing import Any
 
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.parallel._context import ParallelMode
-from dumpsim.frontends.mindspore.parallel.shard import Layout, shard  # the function hides the module, as in MindSpore
+from dumpsim.frontends.mindspore.parallel.shard import Layout, shard  # the function shadows the module, as in MindSpore
 
 __all__ = ["Layout", "ParallelMode", "shard"]
 

@@ -1,4 +1,4 @@
-"""The auto-parallel part of the context: defaults and checks with MindSpore's texts. [spec observed 4]"""
+"""The auto-parallel settings of the context: defaults and checks with MindSpore's messages. [spec observed 4]"""
 
 import copy
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ class ParallelMode:
 
 
 class _UnknownFusionError(DumpsimError, KeyError):
-    """The KeyError of an unknown kind of communication fusion."""
+    """The KeyError for an unknown kind of communication fusion."""
 
 
 _FUSIONS = ("allreduce", "allgather", "reducescatter")
 
 
 def _defaults() -> dict[str, Any]:
-    """Return the settings of a process that has just started."""
+    """Return the initial settings of a process."""
     return {
         "device_num": 1,
         "global_rank": 0,
@@ -82,7 +82,7 @@ class _State:
     """The settings of the rank."""
 
     values: dict[str, Any] = field(default_factory=_defaults)
-    given: set[str] = field(default_factory=set)  # by the script
+    given: set[str] = field(default_factory=set)  # settings made by the script
 
 
 def _state() -> _State:
@@ -90,7 +90,7 @@ def _state() -> _State:
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """A setting of parallel training.
+    """Return a setting of parallel training.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
 
 def setting(name: str) -> Any:
-    """A setting of parallel training, also one that scripts cannot read.
+    """Return a setting of parallel training, including those that scripts cannot read.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------
@@ -138,7 +138,7 @@ but got the value of device_num : 0.
 
 
 def is_set(key: str) -> bool:
-    """Whether the script has set a setting, which then counts rather than what `init` has found.
+    """Whether the script has made a setting, which then overrides the value found by `init`.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def slices() -> bool:
 
 
 def reset_auto_parallel_context() -> None:
-    """Back to the defaults.
+    """Reset the settings to their defaults.
 
     Examples
     --------
@@ -241,20 +241,21 @@ def _check_optimizer(config: dict[str, Any]) -> None:
         raise ScriptValueError(f"Optimizer level should in {list(_LEVELS)}, but got {level}")
     if level != "level1" or config.get("gradient_accumulation_shard"):
         raise UnsupportedError(
-            "accumulated gradients that are cut, and weights that are gathered each time, are not emulated",
+            "gradient_accumulation_shard and optimizer_level above level1 are not emulated",
             where="set_auto_parallel_context.parallel_optimizer_config",
             allowed=("level1",),
         )
-    if config.get("optimizer_weight_shard_size", -1) != -1:
+    size = config.get("optimizer_weight_shard_size", -1)
+    if size != -1:
         raise UnsupportedError(
-            "another number of devices is not emulated",
+            f"optimizer_weight_shard_size={size} is not emulated",
             where="set_auto_parallel_context.parallel_optimizer_config.optimizer_weight_shard_size",
             allowed=(-1,),
         )
 
 
 def optimizer_threshold() -> int:
-    """Bytes of the smallest weight that the parallel optimizer cuts.
+    """Return the size in bytes of the smallest weight that the parallel optimizer slices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``mindspore.parallel.Layout``: which named dimension of the devices cuts which axis of a tensor."""
+"""``mindspore.parallel.Layout``: the named dimensions of the devices that slice the axes of a tensor."""
 
 from collections.abc import Iterator
 from math import prod
@@ -13,19 +13,19 @@ _INTERLEAVED = "interleaved_parallel"
 
 
 class Layout:
-    """Devices in a matrix with names for its dimensions; called with one name for each axis it lays a tensor out.
+    """A matrix of devices with named dimensions; calling it with one name per axis gives the layout of a tensor.
 
     Parameters
     ----------
     device_matrix : tuple of int
     alias_name : tuple of str
     rank_list : list of int, optional
-        Noted; strategies count the ranks from 0 on whatever it says, as MindSpore's do.
+        Stored only: strategies number the ranks from 0, as in MindSpore.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class Layout:
 
     def __call__(self, *tensor_map: Any) -> "Layout":
         used: set[str] = set()
-        placed = Layout(self._matrix, self._names, self._ranks)
-        placed._map = tuple(
+        layout = Layout(self._matrix, self._names, self._ranks)
+        layout._map = tuple(
             tuple(self._dim(name, used) for name in axis) if isinstance(axis, tuple) else self._dim(axis, used)
             for axis in tensor_map
         )
-        return placed
+        return layout
 
     def _dim(self, name: Any, used: set[str]) -> int:
         if name == "None":
@@ -88,7 +88,7 @@ class Layout:
         return len(self._names) - 1 - self._names.index(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The layout as plain values."""
+        """Return the layout as plain values."""
         if self._map is None:
             raise ScriptValueError("The tensor_map of layout is None")
         return {
@@ -100,7 +100,7 @@ class Layout:
         }
 
     def as_row(self) -> TensorLayout:
-        """The layout of an operand, whatever its shape."""
+        """Return the layout of an operand of any shape."""
         found = self.to_dict()
         return TensorLayout(found["device_matrix"], found["tensor_map"], ())
 
@@ -119,20 +119,20 @@ def _checked_ranks(ranks: Any, matrix: tuple[int, ...]) -> list[int]:
     return ranks
 
 
-_NESTED = frozenset({"GroupedMatmul", "FusedInferAttentionScore", "Custom", "Index"})  # take tuples in their rows
+_NESTED = frozenset({"GroupedMatmul", "FusedInferAttentionScore", "Custom", "Index"})  # accept tuples in their rows
 
 
 def check_strategies(name: str, given: Any, result: Any, *, own: bool = False) -> None:
-    """Check the strategies of a primitive as MindSpore does.
+    """Check the strategies of a primitive, as in MindSpore.
 
     Parameters
     ----------
     name : str
-        Of the primitive.
+        Name of the primitive.
     given, result : tuple or None
         Strategies of the operands and of the results.
     own : bool
-        The primitive states the layouts of its results itself.
+        Whether the primitive defines the layouts of its results.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def check_strategies(name: str, given: Any, result: Any, *, own: bool = False) -
 
 
 def _kind_of(name: str, strategy: Any, argument: str, *, nests: bool) -> bool | None:
-    """Whether a strategy begins with a layout; None for an empty one."""
+    """Return whether a strategy begins with a layout, or None for an empty one."""
     if not isinstance(strategy, tuple):
         raise ScriptTypeError(
             f"{argument} must be tuple type, but got:{type(strategy)}", where=f"{name}.shard", allowed=("tuple",)
@@ -181,7 +181,7 @@ def _kind_of(name: str, strategy: Any, argument: str, *, nests: bool) -> bool | 
 
 
 def rows_of(strategy: tuple[Any, ...]) -> Iterator[Any]:
-    """The rows of a strategy, layouts as the compiler takes them; tuples of rows are flattened."""
+    """Yield the rows of a strategy, with layouts converted for the compiler and tuples of rows flattened."""
     for row in strategy:
         if isinstance(row, Layout):
             yield row.as_row()

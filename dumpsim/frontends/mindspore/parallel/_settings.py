@@ -1,4 +1,4 @@
-"""What the parallel context says of the network that is being compiled."""
+"""The parallel settings of the network that is being compiled."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ _SPLIT = (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
 
 
 def parallel_settings(target: str) -> Settings | None:
-    """The settings of a network that is split over devices; None where the parallel mode splits none.
+    """Return the settings of a network split over devices, or None if the parallel mode does not split networks.
 
     Raises
     ------
@@ -72,13 +72,13 @@ def parallel_settings(target: str) -> Settings | None:
 
 
 def _tensordump(target: str) -> str:
-    """The generation of TensorDump that the session follows."""
+    """Return the session's generation of TensorDump."""
     settings = Session.current().settings
     return profile_of(settings.mindspore, target, settings.overrides).tensordump
 
 
 def with_weights(settings: Settings, graph: Graph) -> Settings:
-    """The settings with what the Parameters of a captured graph say."""
+    """Add the properties of the Parameters of a captured graph to the settings."""
     weights = [p.storage for p in graph.parameters if p.is_weight]
     return replace(
         settings,
@@ -90,14 +90,14 @@ def with_weights(settings: Settings, graph: Graph) -> Settings:
 
 
 def slice_weights(sharding: Sharding) -> None:
-    """Leave each Parameter with this rank's part of it."""
+    """Reduce each Parameter to this rank's part."""
     for weight in sharding.weights:
         if isinstance(weight.storage, Parameter):
             weight.storage._slice(sharding.parameters[weight.name], sharding.settings.rank)
 
 
 def join_groups(sharding: Sharding) -> None:
-    """Create the communication groups of this rank that a sharded network uses; nothing before `init`."""
+    """Create this rank's communication groups for a sharded network; do nothing before `init`."""
     state = communication_state()
     if not state.entered:
         return

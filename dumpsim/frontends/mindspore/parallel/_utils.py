@@ -1,4 +1,4 @@
-"""``mindspore.parallel._utils``: what training asks of the parallel settings. [observed 2.10]"""
+"""``mindspore.parallel._utils``: the parallel settings used by training. [observed 2.10]"""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def _get_gradients_mean() -> bool:
 
 
 def _get_device_num() -> int:
-    """Return the number of devices: what the script has set, else that of the ranks; 1 in stand-alone mode."""
+    """Return the number of devices: the script's setting, else the number of ranks; 1 in stand-alone mode."""
     if _get_parallel_mode() == ParallelMode.STAND_ALONE:
         return 1
     number: int = get_auto_parallel_context("device_num") if is_set("device_num") else get_group_size()
@@ -46,7 +46,7 @@ def _get_device_num() -> int:
 
 
 def _get_global_rank() -> int:
-    """Return the rank: what the script has set, else its own; 0 in stand-alone mode."""
+    """Return the rank: the script's setting, else the rank of the process; 0 in stand-alone mode."""
     if _get_parallel_mode() == ParallelMode.STAND_ALONE:
         return 0
     number: int = get_auto_parallel_context("global_rank") if is_set("global_rank") else get_rank()
@@ -59,7 +59,7 @@ def _get_parameter_broadcast() -> bool:
 
 
 def _parameter_broadcast_check(parallel_mode: str, parameter_broadcast: bool) -> None:
-    """Refuse the broadcast of parameters in modes that do not have it."""
+    """Raise for a broadcast of parameters in modes that do not support it."""
     if parameter_broadcast is True and parallel_mode not in (
         ParallelMode.DATA_PARALLEL,
         ParallelMode.HYBRID_PARALLEL,

@@ -1,4 +1,4 @@
-"""``mindspore.parallel.auto_parallel.AutoParallel``: a network with parallel settings of its own."""
+"""``mindspore.parallel.auto_parallel.AutoParallel``: a network with its own parallel settings."""
 
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +26,7 @@ class AutoParallel(Cell):
     ----------
     network : Cell
     parallel_mode : str
-        ``semi_auto``, ``sharding_propagation``, or ``recursive_programming``, which is refused when it is compiled.
+        ``semi_auto``, ``sharding_propagation``, or ``recursive_programming``, which raises during compilation.
 
     Raises
     ------
@@ -58,26 +58,28 @@ class AutoParallel(Cell):
         }
 
     def dataset_strategy(self, config: Any) -> None:
-        """How the arguments are cut: ``full_batch``, ``data_parallel`` or one row for each of them."""
+        """Set how the arguments are sliced: ``full_batch``, ``data_parallel`` or one row for each argument."""
         self._parallel_settings["dataset_strategy"] = config
 
     def hsdp(self, shard_size: int = -1, threshold: int = 64, optimizer_level: str = "level1") -> None:
-        """Cut weights and optimizer states of at least `threshold` KB by the devices that have the same part."""
+        """Slice weights and optimizer states of at least `threshold` KB over the devices that share the same part."""
         if not isinstance(threshold, int) or threshold < 0:
             raise ScriptValueError(f"threshold must be a positive integer or 0, but got {threshold}.")
         if shard_size != -1 or optimizer_level != "level1":
             raise UnsupportedError(
-                "another number of devices or level is not emulated", where="AutoParallel.hsdp", allowed=(-1, "level1")
+                "another shard_size or optimizer_level is not emulated",
+                where="AutoParallel.hsdp",
+                allowed=(-1, "level1"),
             )
         self._parallel_settings["enable_parallel_optimizer"] = True
         self._parallel_settings["parallel_optimizer_config"] = {"parallel_optimizer_threshold": threshold}
 
     def pipeline(self, stages: int = 1, *args: Any, **kwargs: Any) -> None:
-        """Number of pipeline stages; more than one is refused when the network is compiled."""
+        """Set the number of pipeline stages; more than one raises during compilation."""
         self._parallel_settings["pipeline_stages"] = stages
 
     def enable_gradients_mean(self) -> None:
-        """Take the mean of the replicas' gradients."""
+        """Average the replicas' gradients."""
         self._parallel_settings["gradients_mean"] = True
 
     def disable_loss_repeated_mean(self) -> None:
@@ -85,7 +87,7 @@ class AutoParallel(Cell):
         self._parallel_settings["loss_repeated_mean"] = False
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """The network itself."""
+        """Call the network."""
         return self.network(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``mindspore.parallel.shard``: strategies for the arguments of a cell or function; those inside are propagated."""
+"""``mindspore.parallel.shard``: strategies for the arguments of a cell or function, propagated to its operators."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ _MARKER = "ShardIdentity"
 
 
 def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-    """State how the arguments of a cell or function are cut; operators inside without strategies follow.
+    """Declare how the arguments of a cell or function are sliced; the strategies propagate to its operators.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, pa
     out_strategy : tuple, optional
         Checked, then ignored with a warning. [2.10 observed]
     parameter_plan : dict of str to (tuple of int or Layout), optional
-        How Parameters of a cell are cut, by their names; ``self.`` in a name is ignored.
+        How Parameters of a cell are sliced, by name; ``self.`` in a name is ignored.
 
     Returns
     -------
     callable
-        `fn` with the strategies; outside of semi_auto_parallel and auto_parallel they are ignored.
+        `fn` with the strategies, which are ignored outside semi_auto_parallel and auto_parallel.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
-        As MindSpore does, with its text.
+        As in MindSpore, with its messages.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def shard(fn: Callable[..., Any], in_strategy: Any, out_strategy: Any = None, pa
 
 
 def check_shard(in_strategy: Any, out_strategy: Any) -> None:
-    """Check strategies of a cell or function.
+    """Check the strategies of a cell or function.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def check_shard(in_strategy: Any, out_strategy: Any) -> None:
 
 
 def plan_parameters(fn: Any, plan: Any) -> None:
-    """Note how Parameters of a cell are cut, each where it has no plan yet.
+    """Set how Parameters of a cell are sliced, if this is not set yet.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _check_plan(name: str, row: tuple[int, ...], shape: tuple[int, ...]) -> None
 
 
 def marked(tensors: tuple[Any, ...], strategy: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors of markers that carry their rows."""
+    """Pass tensors through markers with their rows."""
     from dumpsim.frontends.mindspore._capture import values
 
     tracer = capturing()

@@ -1,4 +1,4 @@
-"""The parameters of a profiler: types as MindSpore checks them, and what is not emulated.
+"""The parameters of a profiler: type checks as in MindSpore, and checks for features that are not emulated.
 
 MindSpore resets a value of a wrong type to its default with a warning. [observed 2.10]
 """
@@ -24,13 +24,13 @@ from dumpsim.profiling.options import METRICS
 __all__ = ["Parameters", "parameters"]
 
 _ACTIVITIES = (ProfilerActivity.CPU, ProfilerActivity.NPU)
-_NOT_EMULATED = (  # switches: off is all that there is
+_NOT_EMULATED = (  # switches that can only be off
     "with_stack", "profile_memory", "data_process", "parallel_strategy", "l2_cache", "hbm_ddr", "pcie", "sys_io",
     "sys_interconnection", "record_shapes", "mstx",
 )  # fmt: skip
 _SWITCHES = (*_NOT_EMULATED, "start_profile", "sync_enable", "data_simplification")
 _LISTS = ("host_sys", "mstx_domain_include", "mstx_domain_exclude")
-_ON = ("start_profile", "sync_enable", "data_simplification")  # on where a script does not say
+_ON = ("start_profile", "sync_enable", "data_simplification")  # on by default
 _DEPRECATED: Mapping[str, str] = MappingProxyType(
     {
         "profile_communication": "please use 'profiler_level=ProfilerLevel.Level1' or "
@@ -54,10 +54,10 @@ class Parameters:
     metrics : str or None
         The group of AI Core metrics.
     schedule : Schedule or None
-        None where the script gives none.
+        None if the script passes none.
     on_trace_ready : callable or None
     start : bool
-        Recording starts with the profiler.
+        Whether recording starts with the profiler.
     """
 
     output_path: str
@@ -75,11 +75,11 @@ class Parameters:
 
     @property
     def operands(self) -> bool:
-        """Whether kernels are shown with their operands."""
+        """Whether kernels are reported with their operands."""
         return self.level in (ProfilerLevel.Level1, ProfilerLevel.Level2)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters for profiler_info."""
+        """Return the parameters for profiler_info."""
         return {
             "profiler_level": self.level.value,
             "activities": [activity.value for activity in self.activities],
@@ -96,7 +96,7 @@ def parameters(given: Mapping[str, Any]) -> Parameters:
     Raises
     ------
     UnsupportedError
-        For what the emulation does not collect.
+        For data that the emulation does not collect.
     """
     _warn_of_deprecated(given)
     given = _with_config(given)
@@ -146,7 +146,7 @@ def _warn_of_deprecated(given: Mapping[str, Any]) -> None:
 
 
 def _with_config(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with those of ``experimental_config``."""
+    """Return the arguments, including those of ``experimental_config``."""
     config = given.get("experimental_config")
     if config is None:
         return given
@@ -198,7 +198,7 @@ def _metrics(given: Mapping[str, Any], level: ProfilerLevel) -> str | None:
 
 
 def _check_format(given: Any) -> None:
-    """Refuse databases; MindSpore takes an unknown format as text."""
+    """Raise for databases; MindSpore treats an unknown format as text."""
     listed = given if isinstance(given, list) else [given]
     if any(each in (ExportType.Db, ExportType.Db.value) for each in listed):
         raise UnsupportedError("databases are not emulated", where="mindspore.profiler: export_type", allowed=("text",))

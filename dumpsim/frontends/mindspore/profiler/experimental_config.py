@@ -11,7 +11,7 @@ __all__ = ["_ExperimentalConfig"]
 
 @dataclass
 class _ExperimentalConfig:
-    """Parameters that `profile` takes in one object; it checks them.
+    """Parameters for `profile` in one object; `profile` checks them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``mindspore.profiler.profiler``: profiles that a script starts, steps and stops itself."""
+"""``mindspore.profiler.profiler``: profiles that a script starts, steps and stops."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class _Trace:
-    """What was recorded, for ``on_trace_ready``."""
+    """The recorded data, for ``on_trace_ready``."""
 
     def __init__(self, parameters: Parameters, recorded: Recorded, metadata: dict[str, Any]) -> None:
         self._parameters, self._recorded, self._metadata = parameters, recorded, metadata
@@ -33,7 +33,7 @@ class _Trace:
     def analyse(
         self, pretty: bool = False, step_list: Any = None, mode: str = "sync", async_mode: bool = False, **_: Any
     ) -> None:
-        """Write the results, at once in every mode."""
+        """Write the results, immediately in every mode."""
         session = Session.current()
         write_analysis(
             self._recorded,
@@ -61,11 +61,11 @@ def tensorboard_trace_handler(
     dir_name : str, optional
         By default ``./data``.
     worker_name : str, optional
-        Begins the name of the directory; by default ``dumpsim_{rank}``.
+        Prefix of the directory's name; by default ``dumpsim_{rank}``.
     analyse_flag : bool
-        False: write nothing.
+        If False, write nothing.
     async_mode : bool
-        Taken: results are written before the call returns, whatever it says.
+        Without effect: results are always written before the call returns.
     """
     if dir_name is not None and (not isinstance(dir_name, str) or not dir_name):
         logger.warning("Invalid parameter dir_name, reset it to default.")
@@ -85,7 +85,7 @@ def tensorboard_trace_handler(
 
 
 class _Recording:
-    """A profiler: it records in the steps that its schedule says, all of them without one."""
+    """Base of the profilers: records in the steps of its schedule, or in all steps without one."""
 
     def __init__(self, parameters: Parameters, name: str) -> None:
         self._parameters = parameters
@@ -103,12 +103,12 @@ class _Recording:
         return ProfilerAction.RECORD if self._parameters.schedule is None else self._parameters.schedule(step)
 
     def start(self) -> None:
-        """Record from now on.
+        """Start recording.
 
         Raises
         ------
         ScriptRuntimeError
-            Where another profile is being recorded.
+            If another profile is being recorded.
         """
         if self._has_started:
             logger.warning(f"The {self._name.lower()} has already started. Do not turn on again in the open state.")
@@ -129,7 +129,7 @@ class _Recording:
             self._recorder.begin_step()
 
     def _end(self) -> None:
-        """Stop recording and keep what was recorded."""
+        """Stop recording and store the recorded data."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
@@ -141,17 +141,17 @@ class _Recording:
             self._recorded.append(found)
 
     def _close(self) -> None:
-        """The rank ends while the profiler is on."""
+        """Stop the profiler when the rank ends."""
         if self._has_started:
             logger.warning(f"{self._name} is stopped at the end of the program.")
             self.stop()
 
     def stop(self) -> None:
-        """Record nothing more."""
+        """Stop recording."""
         raise NotImplementedError
 
     def _ready(self) -> None:
-        """Hand over what was recorded."""
+        """Pass the recorded data to ``on_trace_ready``."""
         trace = self._taken()
         if trace is not None and self._parameters.on_trace_ready is not None:
             self._parameters.on_trace_ready(trace)
@@ -161,7 +161,7 @@ class _Recording:
         return _Trace(self._parameters, joined(recorded), dict(self._metadata)) if recorded else None
 
     def step(self) -> None:
-        """Go on to the next step of the schedule."""
+        """Advance to the next step of the schedule."""
         if not self._has_started:
             logger.error(f"{self._name} is stopped, step takes no effect!")
             return
@@ -219,24 +219,24 @@ class Profiler(_Recording):
     Parameters
     ----------
     start_profile : bool
-        Record from the start; otherwise from `start`.
+        Start recording immediately; otherwise `start` does.
     output_path : str
         By default ``./data``.
     profiler_level : ProfilerLevel
-        From level 1 on, kernels are shown with operands and AI Core metrics.
+        From level 1, kernels are reported with operands and AI Core metrics.
     activities : list of ProfilerActivity
-        Without NPU, only the script's steps are shown.
+        Without NPU, only the script's steps are reported.
     aic_metrics : AicoreMetrics
         One of the five groups of ``profiling_options``.
     schedule : Schedule, optional
     on_trace_ready : callable, optional
     **kwargs
-        The other parameters of MindSpore 2.10, as far as they ask for nothing more.
+        The other parameters of MindSpore 2.10, which must not request more data.
 
     Raises
     ------
     UnsupportedError
-        For a parameter that asks for something that is not emulated.
+        For a parameter that requests data that is not emulated.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -248,7 +248,7 @@ class Profiler(_Recording):
         super().__init__(parameters(kwargs), "Profiler")
 
     def stop(self) -> None:
-        """Record nothing more; with a schedule, hand over what was recorded."""
+        """Stop recording; with a schedule, pass the recorded data to ``on_trace_ready``."""
         if self._parameters.schedule is not None and not self._stepped:
             logger.warning("The profiler has schedule. Please use step() to collect data.")
             return
@@ -261,7 +261,7 @@ class Profiler(_Recording):
             self._ready()
 
     def step(self) -> None:
-        """Go on to the next step of the schedule; without one there are no steps."""
+        """Advance to the next step of the schedule; without a schedule, there are no steps."""
         if self._parameters.schedule is None:
             logger.error("With no schedule in the Profiler, step takes no effect!")
             return
@@ -271,9 +271,9 @@ class Profiler(_Recording):
     def analyse(
         self, offline_path: Any = None, pretty: bool = False, step_list: Any = None, mode: str = "sync"
     ) -> None:
-        """Stop, and write what was recorded since the last call."""
+        """Stop, and write the data recorded since the last call."""
         if offline_path:
-            raise UnsupportedError("no raw data is kept to be analysed later", where="Profiler.analyse: offline_path")
+            raise UnsupportedError("offline analysis is not emulated", where="Profiler.analyse: offline_path")
         if self._has_started:
             self._has_started = False
             self._end()
@@ -288,16 +288,16 @@ class Profiler(_Recording):
 
     @classmethod
     def offline_analyse(cls, *args: Any, **kwargs: Any) -> None:
-        """Refuse: results are written by the run itself.
+        """Raise UnsupportedError: the run itself writes the results.
 
         Raises
         ------
         UnsupportedError
         """
-        raise UnsupportedError("no raw data is kept to be analysed later", where="Profiler.offline_analyse")
+        raise UnsupportedError("offline analysis is not emulated", where="Profiler.offline_analyse")
 
     def op_analyse(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse: see ``op_statistic.csv``.
+        """Raise UnsupportedError: see ``op_statistic.csv``.
 
         Raises
         ------
@@ -307,17 +307,17 @@ class Profiler(_Recording):
 
 
 class Profile(_Recording):
-    """``mindspore.profiler.profile``: a profiler that hands over what it recorded when it stops.
+    """``mindspore.profiler.profile``: a profiler that passes its data to ``on_trace_ready`` when it stops.
 
     Parameters
     ----------
     activities, start_profile, schedule, on_trace_ready
-        As of `Profiler`.
+        As for `Profiler`.
     experimental_config : _ExperimentalConfig, optional
         Level, metrics and format.
     **kwargs
         ``with_stack``, ``profile_memory``, ``data_process``, ``parallel_strategy``, ``hbm_ddr``, ``pcie``,
-        ``sync_enable`` and ``record_shapes``, as far as they ask for nothing more.
+        ``sync_enable`` and ``record_shapes``, which must not request more data.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ class Profile(_Recording):
         super().__init__(parameters(given), "profile")
 
     def stop(self) -> None:
-        """Record nothing more and hand over what was recorded."""
+        """Stop recording, and pass the recorded data to ``on_trace_ready``."""
         if not self._has_started:
             logger.error("The profile has not started. Do not turn off again in the closed state.")
             return

@@ -1,4 +1,4 @@
-"""``mindspore.profiler.schedule``: which steps are recorded."""
+"""``mindspore.profiler.schedule``: the choice of recorded steps."""
 
 from enum import Enum
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["ProfilerAction", "Schedule"]
 
 
 class ProfilerAction(Enum):
-    """What a profiler does in a step."""
+    """The action of a profiler in a step."""
 
     NONE = 0
     WARM_UP = 1
@@ -20,16 +20,16 @@ class ProfilerAction(Enum):
 
 
 class Schedule:
-    """Steps to skip once, then rounds of steps to wait, to warm up and to record.
+    """Skip some steps once, then repeat rounds of steps to wait, to warm up and to record.
 
     Parameters
     ----------
     wait, active, warmup : int
-        Steps of each part of a round.
+        Number of steps of each part of a round.
     repeat : int
-        Rounds, 0 for as many as there are.
+        Number of rounds, 0 for no limit.
     skip_first : int
-        Steps before the first round.
+        Number of steps before the first round.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Schedule:
         if step < self.skip_first:
             return ProfilerAction.NONE
         length = self.wait + self.warmup + self.active
-        rounds, place = divmod(step - self.skip_first, length)
-        if 0 < self.repeat <= rounds or place < self.wait:
+        rounds, offset = divmod(step - self.skip_first, length)
+        if 0 < self.repeat <= rounds or offset < self.wait:
             return ProfilerAction.NONE
-        if place < self.wait + self.warmup:
+        if offset < self.wait + self.warmup:
             return ProfilerAction.WARM_UP
-        return ProfilerAction.RECORD if place < length - 1 else ProfilerAction.RECORD_AND_SAVE
+        return ProfilerAction.RECORD if offset < length - 1 else ProfilerAction.RECORD_AND_SAVE
 
     def __repr__(self) -> str:
         return (
@@ -67,12 +67,12 @@ class Schedule:
         )
 
     def to_dict(self) -> dict[str, int]:
-        """Parameters by name."""
+        """Return the parameters by name."""
         return {name: getattr(self, name) for name in ("wait", "active", "warmup", "repeat", "skip_first")}
 
 
 def _checked(name: str, value: Any, least: int) -> int:
-    """The value, or the least one with a warning, as MindSpore does."""
+    """Return the value, or the lower bound with a warning, as in MindSpore."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return value
     logger.warning(f"Parameter '{name}' should be of type int, but got {type(value).__name__}. reset to int {least}.")

@@ -16,8 +16,8 @@ __all__ = ["set_dump"]
 def set_dump(target: Any, enabled: bool = True) -> None:
     """Mark a cell or a primitive for dump with ``dump_mode`` 2.
 
-    A cell gets the flag ``dump``, and so do all cells below it and the primitives that already have a mark; a primitive
-    gets the attribute ``dump``.
+    For a cell, the flag ``dump`` is set on the cell and all cells below it, and the marks of their primitives are
+    updated if they already have one; for a primitive, the attribute ``dump`` is set.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def set_dump(target: Any, enabled: bool = True) -> None:
     Warns
     -----
     UserWarning
-        Off Ascend, where the release in use ignores the mark.
+        On devices other than Ascend, where the release in use ignores the mark.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def set_dump(target: Any, enabled: bool = True) -> None:
     if not isinstance(enabled, bool):
         raise ScriptValueError('The "enabled" parameter must be bool.')
     device = get_context("device_target")
-    if device != "Ascend" and RunSettings.from_environment().mindspore != "seed":  # the seed's table has it everywhere
+    if device != "Ascend" and RunSettings.from_environment().mindspore != "seed":  # the seed supports every device
         warnings.warn(
             f"Current device_target is {device}, which is not supported by set_dump. Only Ascend device target is "
             "supported currently. If you have Ascend device, consider set device_target to Ascend before calling "

@@ -142,7 +142,7 @@ def test_the_definition_is_placed_in_its_file():
 def test_a_function_without_source_is_named():
     scope: dict[str, Any] = {}
     exec("def made_up(x):\n    return x", scope)
-    with pytest.raises(CaptureError, match="source of made_up is not there"):
+    with pytest.raises(CaptureError, match="source of made_up is missing"):
         rewritten(scope["made_up"])
 
 

@@ -1,4 +1,4 @@
-"""``mindspore.device_context.ascend.op_debug``: what scripts tell the runtime about debugging operators."""
+"""``mindspore.device_context.ascend.op_debug``: the runtime's settings for debugging operators."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,20 +10,20 @@ __all__ = ["aclinit_config"]
 
 
 def aclinit_config(config: Mapping[str, Any]) -> None:
-    """Hand settings to the runtime at its start; call it before the first network runs.
+    """Set options of the runtime; call this before the first network runs.
 
     Parameters
     ----------
     config : dict
-        ``{"dump": {"dump_scene": "lite_exception"}}`` is the default; ``lite_exception:disable`` leaves out the dump
-        of a kernel that fails. [spec mindspore 5.4]
+        ``{"dump": {"dump_scene": "lite_exception"}}`` is the default; ``lite_exception:disable`` turns off the dump of
+        a failed kernel. [spec mindspore 5.4]
 
     Raises
     ------
     TypeError, ValueError
-        For something else.
+        For another type or value.
     UnsupportedError
-        For settings that do not change what is dumped.
+        For settings that do not affect dumps.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``mindspore.parallel.nn``: cells that take their batch in parts."""
+"""``mindspore.parallel.nn``: cells that process their batch in parts."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["GradAccumulation", "MicroBatchInterleaved"]
 
 
 class GradAccumulation(GradAccumulationCell):
-    """A network that takes its batch in parts, see `mindspore.nn.GradAccumulationCell`.
+    """A network that processes its batch in parts, see `mindspore.nn.GradAccumulationCell`.
 
     Examples
     --------

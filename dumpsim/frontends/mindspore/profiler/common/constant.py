@@ -9,7 +9,7 @@ __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "Pro
 
 
 class ProfilerLevel(Enum):
-    """How much is collected: from level 1 on, operands and AI Core metrics too."""
+    """Amount of collected data; level 1 and above include operands and AI Core metrics."""
 
     LevelNone = "LevelNone"
     Level0 = "Level0"
@@ -18,7 +18,7 @@ class ProfilerLevel(Enum):
 
 
 class ProfilerActivity(Enum):
-    """Whose activity is collected."""
+    """Activities that are collected."""
 
     NPU = "NPU"
     GPU = "GPU"
