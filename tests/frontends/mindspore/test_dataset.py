@@ -256,7 +256,7 @@ def test_epochs_of_an_iterator_end():
             r"Input batch_size is not within the required interval of \[1, 2147483647\]",
         ),
         (lambda: rows().repeat(0), ValueError, "count should be either -1 or positive integer"),
-        (lambda: rows().repeat(-1), UnsupportedError, "without end"),
+        (lambda: rows().repeat(-1), UnsupportedError, "an infinite epoch is not emulated"),
         (lambda: rows().batch(2.0), TypeError, "batch_size"),
         (
             lambda: ds.NumpySlicesDataset((X, Y), ["a"]),

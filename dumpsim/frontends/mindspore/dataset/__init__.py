@@ -1,4 +1,4 @@
-"""``mindspore.dataset``: rows for training, from arrays, from files and from the script's own sources."""
+"""``mindspore.dataset``: rows for training from arrays, files and the script's own sources."""
 
 from typing import Any
 

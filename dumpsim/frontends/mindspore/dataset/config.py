@@ -1,4 +1,4 @@
-"""``mindspore.dataset.config``: the seed of shuffles, and settings of a parallel pipeline that change nothing here."""
+"""``mindspore.dataset.config``: the seed of shuffles, and settings of parallel pipelines, without effect here."""
 
 from dataclasses import dataclass
 
@@ -58,7 +58,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int:
-    """The seed of shuffles: that of `set_seed`, of ``mindspore.set_seed``, or of the run."""
+    """Return the seed of shuffles: that of `set_seed`, of ``mindspore.set_seed``, or of the run."""
     from dumpsim.frontends.mindspore.common.seed import get_seed as get_global_seed
 
     seed = _config().seed
@@ -68,20 +68,20 @@ def get_seed() -> int:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Kept; rows are made one after the other, in order."""
+    """Store the number of workers; rows are always produced one after the other, in order."""
     _config().workers = _count(num, "num", "Number of parallel workers given")
 
 
 def get_num_parallel_workers() -> int:
-    """What `set_num_parallel_workers` took."""
+    """Return the value of `set_num_parallel_workers`."""
     return _config().workers
 
 
 def set_prefetch_size(size: int) -> None:
-    """Kept; rows are made when they are asked for."""
+    """Store the prefetch size; rows are always produced on demand."""
     _config().prefetch = _count(size, "size", "size")
 
 
 def get_prefetch_size() -> int:
-    """What `set_prefetch_size` took."""
+    """Return the value of `set_prefetch_size`."""
     return _config().prefetch

@@ -1,7 +1,7 @@
 """``mindspore.dataset``: pipelines of rows.
 
-A pipeline is a chain of nodes; each makes the rows of one epoch from those of the node before it, in a fixed order:
-there are no workers, and shuffles follow the seed (`dataset.config`).
+A pipeline is a chain of nodes. Each produces the rows of an epoch from those of the node before it, in a fixed order:
+there are no workers, and the seed (`dataset.config`) determines shuffles.
 """
 
 import builtins
@@ -24,7 +24,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class _RowError(DumpsimError, RuntimeError):
-    """A row that the pipeline cannot use."""
+    """The RuntimeError for a row that the pipeline cannot use."""
 
 
 class Dataset:
@@ -41,45 +41,45 @@ class Dataset:
     def __init__(self, parents: "Sequence[Dataset]", columns: Sequence[str]) -> None:
         self.parents = tuple(parents)
         self._columns = list(columns)
-        self.queue: Any = None  # of a data sink, and the network that it feeds
+        self.queue: Any = None  # queue of a data sink; `sunk` is the network that it feeds
         self.sunk: Any = None
 
-    # -- what a node must say
+    # -- methods that nodes override
 
     def rows(self, epoch: int) -> Iterator[Row]:
-        """The rows of an epoch."""
+        """Iterate over the rows of an epoch."""
         raise NotImplementedError
 
     def get_dataset_size(self) -> int:
-        """Rows of an epoch."""
+        """Return the number of rows of an epoch."""
         return sum(1 for _ in self.rows(0))
 
-    # -- questions
+    # -- properties
 
     def get_col_names(self) -> list[str]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         return list(self._columns)
 
     def get_batch_size(self) -> int:
-        """Rows in a batch, 1 without batches."""
+        """Return the number of rows in a batch, 1 without batches."""
         return self.parents[0].get_batch_size() if self.parents else 1
 
     def get_repeat_count(self) -> int:
-        """How often an epoch goes over the source."""
+        """Return the number of passes over the source in an epoch."""
         return self.parents[0].get_repeat_count() if self.parents else 1
 
     def output_types(self) -> list[Any]:
-        """Numpy types of the columns, from the first row."""
+        """Return the numpy types of the columns, from the first row."""
         return [value.dtype for value in self._first()]
 
     def output_shapes(self, estimate: bool = False) -> list[list[int]]:
-        """Shapes of the columns, from the first row."""
+        """Return the shapes of the columns, from the first row."""
         return [list(value.shape) for value in self._first()]
 
     def _first(self) -> Row:
         row = next(self.rows(0), None)
         if row is None:
-            raise _RowError("the pipeline makes no row", where=type(self).__name__)
+            raise _RowError("the pipeline produces no rows", where=type(self).__name__)
         return row
 
     def __len__(self) -> int:
@@ -93,23 +93,23 @@ class Dataset:
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
     ) -> RowIterator:
-        """Rows as dicts of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
+        """Iterate over rows as dicts of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
         return RowIterator(self, self._columns, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=True)
 
     def create_tuple_iterator(
         self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
     ) -> RowIterator:
-        """Rows as lists of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
+        """Iterate over rows as lists of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
         wanted = self._columns if columns is None else [columns] if isinstance(columns, str) else list(columns)
         self._known(wanted)
         return RowIterator(self, wanted, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=False)
 
-    # -- the nodes that follow
+    # -- methods that add a node
 
     def batch(
         self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None, **kwargs: Any
     ) -> "Dataset":
-        """Rows stacked in groups.
+        """Stack rows into batches.
 
         Raises
         ------
@@ -128,24 +128,24 @@ class Dataset:
         return _MappedBatch(self, batch_size, drop_remainder, function, before, after)
 
     def concat(self, datasets: Any) -> "Dataset":
-        """The rows of this pipeline, then those of others with the same columns."""
+        """Append the rows of other pipelines with the same columns."""
         return ConcatDataset((self, *_others(datasets, list)))
 
     def __add__(self, other: "Dataset") -> "Dataset":
         return self.concat(other)
 
     def shuffle(self, buffer_size: int) -> "Dataset":
-        """Rows in random order, drawn from a buffer."""
+        """Draw rows in random order from a buffer."""
         _within("buffer_size", buffer_size, 2)
         return _Shuffle(self, buffer_size)
 
     def repeat(self, count: int | None = None) -> "Dataset":
-        """Several passes in one epoch."""
+        """Repeat the rows several times in one epoch."""
         times = -1 if count is None else count
         if isinstance(times, bool) or not isinstance(times, int) or times == 0 or not -1 <= times <= _INT32_MAX:
             raise ScriptValueError("count should be either -1 or positive integer, range[1, INT32_MAX].")
         if times == -1:
-            raise UnsupportedError("an epoch without end", where="Dataset.repeat(-1)")
+            raise UnsupportedError("an infinite epoch is not emulated", where="Dataset.repeat(-1)")
         return _Repeat(self, times)
 
     def map(
@@ -156,14 +156,14 @@ class Dataset:
         num_parallel_workers: int | None = None,
         **kwargs: Any,
     ) -> "Dataset":
-        """Columns replaced by what functions make of them.
+        """Apply functions to columns.
 
         Raises
         ------
         ScriptValueError
             For an operation that cannot be called.
         ScriptTypeError
-            For an option that MindSpore does not know.
+            For an unknown option.
         UnsupportedError
             For `cache` and `callbacks`.
         """
@@ -183,17 +183,17 @@ class Dataset:
     def filter(
         self, predicate: Callable[..., Any], input_columns: Any = None, num_parallel_workers: int | None = None
     ) -> "Dataset":
-        """The rows for which a function is true."""
+        """Select the rows for which a function is true."""
         inputs = self._columns if input_columns is None else _names(input_columns)
         self._known(inputs)
         return _Filter(self, predicate, inputs)
 
     def skip(self, count: int) -> "Dataset":
-        """All rows but the first ones."""
+        """Skip the first rows."""
         return _Cut(self, _within("count", count, 0), None)
 
     def take(self, count: int = -1) -> "Dataset":
-        """The first rows only."""
+        """Select the first rows."""
         if count == 0:
             raise ScriptValueError(
                 f"count should be either -1 or within the required interval of (0, {_INT32_MAX}], got 0."
@@ -201,18 +201,18 @@ class Dataset:
         return self if count == -1 else _Cut(self, 0, _within("count", count, 1))
 
     def split(self, sizes: Sequence[Any], randomize: bool = True) -> "tuple[Dataset, ...]":
-        """Parts of the rows: of so many each, or of such shares, which make 1 together.
+        """Split the rows into parts with the given numbers of rows, or with shares that add up to 1.
 
         Parameters
         ----------
         sizes : list of int, or of float
         randomize : bool
-            Shuffle the rows before, the same way in every epoch.
+            Shuffle the rows first, in the same order for every epoch.
 
         Raises
         ------
         RuntimeError, ValueError
-            For sizes that are not all of the rows.
+            For sizes that do not add up to all rows.
 
         Examples
         --------
@@ -227,13 +227,13 @@ class Dataset:
         return tuple(_Cut(source, start, count) for start, count in builtins.zip(starts, counts, strict=True))
 
     def project(self, columns: Any) -> "Dataset":
-        """Some of the columns."""
+        """Select some of the columns."""
         names = _names(columns)
         self._known(names)
         return _Project(self, names)
 
     def rename(self, input_columns: Any, output_columns: Any) -> "Dataset":
-        """Columns under other names."""
+        """Rename columns."""
         old, new = _names(input_columns), _names(output_columns)
         self._known(old)
         if len(old) != len(new):
@@ -242,7 +242,7 @@ class Dataset:
         return _Project(self, self._columns, [mapping.get(name, name) for name in self._columns])
 
     def zip(self, datasets: Any) -> "Dataset":
-        """The columns of this and of other pipelines side by side."""
+        """Combine the columns of this and other pipelines."""
         return _Zip((self, *_others(datasets, tuple)))
 
     def _known(self, names: Sequence[str]) -> None:
@@ -252,13 +252,13 @@ class Dataset:
 
 
 _pairs = builtins.zip
-_WORKERS = ("python_multiprocessing", "max_rowsize")  # how the real ones share the work: rows are the same
+_WORKERS = ("python_multiprocessing", "max_rowsize")  # options of the real workers, which do not affect rows
 
 
 def refuse_options(
     owner: str, given: Mapping[str, Any], *, known: Sequence[str] = (), absent: Sequence[str] = ()
 ) -> None:
-    """Refuse keywords that MindSpore does not know, and those that it knows and the emulation has not, where set."""
+    """Raise for keywords that MindSpore does not know, and for those that are set but not emulated (`absent`)."""
     for name, value in given.items():
         if name in absent:
             if value is not None:
@@ -271,12 +271,12 @@ def refuse_options(
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
-    """The columns of several pipelines side by side."""
+    """Combine the columns of several pipelines."""
     return _Zip(tuple(datasets))
 
 
 def _others(datasets: Any, several: type) -> tuple[Dataset, ...]:
-    """One pipeline or several of them."""
+    """Return one pipeline, or several, as a tuple."""
     found = tuple(datasets) if isinstance(datasets, (tuple, list)) else (datasets,)
     if not all(isinstance(dataset, Dataset) for dataset in found):
         raise ScriptTypeError(
@@ -302,7 +302,7 @@ def _within(name: str, value: Any, least: int) -> int:
 
 
 class _Batch(Dataset):
-    """Rows stacked in groups."""
+    """Rows stacked into batches."""
 
     def __init__(self, parent: Dataset, size: int, drop: bool) -> None:
         super().__init__([parent], parent.get_col_names())
@@ -320,7 +320,7 @@ class _Batch(Dataset):
         shapes = {value.shape for value in values}
         if len(shapes) > 1:
             raise _RowError(
-                f"rows of different shapes {sorted(shapes)} cannot be a batch",
+                f"rows of different shapes {sorted(shapes)} in a batch",
                 where=f"Dataset.batch, column {column!r}",
             )
         return np.stack(values)
@@ -334,7 +334,7 @@ class _Batch(Dataset):
 
 
 class BatchInfo:
-    """The numbers of epoch and batch, for a function of batches.
+    """The numbers of the epoch and the batch, for `per_batch_map` functions.
 
     Examples
     --------
@@ -347,16 +347,16 @@ class BatchInfo:
         self._epoch, self._batch = epoch, batch
 
     def get_epoch_num(self) -> int:
-        """The number of the epoch, from 0."""
+        """Return the number of the epoch, from 0."""
         return self._epoch
 
     def get_batch_num(self) -> int:
-        """The number of the batch in its epoch, from 0."""
+        """Return the number of the batch in its epoch, from 0."""
         return self._batch
 
 
 class _MappedBatch(_Batch):
-    """Groups of rows that a function changes before they are stacked."""
+    """Groups of rows transformed by a function before they are stacked."""
 
     def __init__(
         self,
@@ -386,19 +386,22 @@ class _MappedBatch(_Batch):
             made = self.function(*(named.pop(name) for name in self.inputs), BatchInfo(epoch, number))
             made = made if isinstance(made, tuple) else (made,)
             if len(made) != len(self.outputs):
-                raise _RowError(f"per_batch_map made {len(made)} columns of {len(self.outputs)}", where="Dataset.batch")
+                raise _RowError(
+                    f"per_batch_map returned {len(made)} columns, but {len(self.outputs)} are expected",
+                    where="Dataset.batch",
+                )
             named |= {name: [as_array(value) for value in values] for name, values in _pairs(self.outputs, made)}
             yield tuple(self._stacked(name, named[name]) for name in self._columns)
             number += 1
 
 
 class ConcatDataset(Dataset):
-    """The rows of one pipeline after those of another.
+    """The rows of several pipelines, one after the other.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-        With the same columns.
+        Pipelines with the same columns.
 
     Examples
     --------
@@ -436,15 +439,15 @@ class _Shuffle(Dataset):
 
     def rows(self, epoch: int) -> Iterator[Row]:
         source = self.parents[0].rows(epoch)
-        # [source shuffle_op.cc]; the generator goes on from epoch to epoch [observed 2.10]
+        # [source shuffle_op.cc]; one generator runs through all epochs [observed 2.10]
         generator = Mersenne64(config.get_seed())
         if epoch:
             generator.skip(epoch * self.get_dataset_size())
         buffer = list(islice(source, self.buffer_size))
         while buffer:
-            place = generator.word() % len(buffer)
-            yield buffer[place]
-            buffer[place] = buffer[-1]
+            index = generator.word() % len(buffer)
+            yield buffer[index]
+            buffer[index] = buffer[-1]
             buffer.pop()
             buffer += islice(source, 1)
 
@@ -453,15 +456,15 @@ class _Shuffle(Dataset):
 
 
 class _Repeat(Dataset):
-    """Several passes in one epoch."""
+    """Several passes over the rows in one epoch."""
 
     def __init__(self, parent: Dataset, count: int) -> None:
         super().__init__([parent], parent.get_col_names())
         self.count = count
 
     def rows(self, epoch: int) -> Iterator[Row]:
-        for turn in range(self.count):
-            yield from self.parents[0].rows(epoch * self.count + turn)
+        for i in range(self.count):
+            yield from self.parents[0].rows(epoch * self.count + i)
 
     def get_dataset_size(self) -> int:
         return self.parents[0].get_dataset_size() * self.count
@@ -471,20 +474,20 @@ class _Repeat(Dataset):
 
 
 class _Map(Dataset):
-    """Columns replaced by what functions make of them."""
+    """Columns replaced by the results of functions."""
 
     def __init__(
         self, parent: Dataset, operations: list[Callable[..., Any]], inputs: list[str], outputs: list[str]
     ) -> None:
         before = parent.get_col_names()
-        kept = [name for name in before if name not in inputs]
+        others = [name for name in before if name not in inputs]
         if inputs == outputs:
             columns = before
         elif len(inputs) == len(outputs):
             renamed = dict(_pairs(inputs, outputs))
             columns = [renamed.get(name, name) for name in before]
         else:
-            columns = [*outputs, *kept]
+            columns = [*outputs, *others]
         super().__init__([parent], columns)
         self.operations, self.inputs, self.outputs = operations, inputs, outputs
         self.before = before
@@ -500,7 +503,7 @@ class _Map(Dataset):
                 raise _RowError(
                     f"{len(values)} values for the columns {self.outputs}",
                     where="Dataset.map",
-                    allowed=("one a column",),
+                    allowed=("one per column",),
                 )
             named |= {name: as_array(value) for name, value in _pairs(self.outputs, values)}
             yield tuple(named[name] for name in self._columns)
@@ -517,8 +520,8 @@ class _Filter(Dataset):
         self.predicate, self.inputs = predicate, inputs
 
     def rows(self, epoch: int) -> Iterator[Row]:
-        places = [self._columns.index(name) for name in self.inputs]
-        return (row for row in self.parents[0].rows(epoch) if self.predicate(*(row[place] for place in places)))
+        indices = [self._columns.index(name) for name in self.inputs]
+        return (row for row in self.parents[0].rows(epoch) if self.predicate(*(row[i] for i in indices)))
 
 
 class _Cut(Dataset):
@@ -538,7 +541,7 @@ class _Cut(Dataset):
 
 
 class _Fixed(Dataset):
-    """The rows in an order by chance that is the same in every epoch."""
+    """The rows in a random order that is the same in every epoch."""
 
     def __init__(self, parent: Dataset) -> None:
         super().__init__([parent], parent.get_col_names())
@@ -546,14 +549,14 @@ class _Fixed(Dataset):
     def rows(self, epoch: int) -> Iterator[Row]:
         rows = list(self.parents[0].rows(0))
         order = shuffled(range(len(rows)), Mersenne(config.get_seed()))
-        return iter([rows[place] for place in order])
+        return iter([rows[i] for i in order])
 
     def get_dataset_size(self) -> int:
         return self.parents[0].get_dataset_size()
 
 
 def _shares(sizes: Sequence[Any], total: int) -> list[int]:
-    """Rows of the parts of a `split`; what rounding leaves goes one by one to the first parts."""
+    """Return the numbers of rows of a `split`; the first parts absorb the rounding error, one row each."""
     listed = list(sizes)
     if not listed:
         raise ScriptValueError("sizes cannot be empty.", where="Dataset.split")
@@ -577,26 +580,26 @@ def _shares(sizes: Sequence[Any], total: int) -> list[int]:
 
 
 class _Project(Dataset):
-    """Some columns, in an order, under new names."""
+    """Selected and renamed columns."""
 
     def __init__(self, parent: Dataset, names: Sequence[str], new_names: Sequence[str] | None = None) -> None:
         super().__init__([parent], new_names or names)
-        self.places = [parent.get_col_names().index(name) for name in names]
+        self.indices = [parent.get_col_names().index(name) for name in names]
 
     def rows(self, epoch: int) -> Iterator[Row]:
-        return (tuple(row[place] for place in self.places) for row in self.parents[0].rows(epoch))
+        return (tuple(row[i] for i in self.indices) for row in self.parents[0].rows(epoch))
 
     def get_dataset_size(self) -> int:
         return self.parents[0].get_dataset_size()
 
 
 class _Zip(Dataset):
-    """Columns side by side, as many rows as the shortest has."""
+    """Columns of several pipelines; the shortest determines the number of rows."""
 
     def __init__(self, parents: tuple[Dataset, ...]) -> None:
         columns = [name for parent in parents for name in parent.get_col_names()]
         if len(set(columns)) != len(columns):
-            raise ScriptValueError(f"a column comes twice in {columns}", where="Dataset.zip")
+            raise ScriptValueError(f"duplicate column in {columns}", where="Dataset.zip")
         super().__init__(parents, columns)
 
     def rows(self, epoch: int) -> Iterator[Row]:
@@ -608,12 +611,12 @@ class _Zip(Dataset):
 
 
 def as_array(value: Any) -> "np.ndarray[Any, Any]":
-    """A value of a row as an array.
+    """Convert a value of a row to an array.
 
     Raises
     ------
     RuntimeError
-        For what has no number type.
+        For a value without a number type.
     """
     array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
     if array.dtype.kind == "O":

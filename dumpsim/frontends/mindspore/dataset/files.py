@@ -1,4 +1,4 @@
-"""Data sets in the files that their authors publish: MNIST and CIFAR-10."""
+"""Data sets in their published file formats: MNIST and CIFAR-10."""
 
 import struct
 from pathlib import Path
@@ -12,7 +12,7 @@ from dumpsim.frontends.mindspore.dataset.sources import Source
 
 __all__ = ["Cifar10Dataset", "FashionMnistDataset", "MnistDataset"]
 
-_IMAGES, _LABELS = 2051, 2049  # first numbers of the files of MNIST
+_IMAGES, _LABELS = 2051, 2049  # magic numbers of MNIST files
 _CIFAR_ROW = 1 + 3 * 32 * 32
 
 
@@ -31,15 +31,15 @@ def _directory(path: Any) -> Path:
 
 
 def _idx(path: Path, magic: int) -> "np.ndarray[Any, Any]":
-    """The array in a file of MNIST; its header is checked."""
+    """Read the array in a file of MNIST, and check its header."""
     data = path.read_bytes()
     axes = magic % 256
     size = 4 + 4 * axes
     if len(data) < size or struct.unpack(">I", data[:4])[0] != magic:
-        raise ScriptRuntimeError(f"the file does not begin with the number {magic}", where=str(path))
+        raise ScriptRuntimeError(f"the file does not start with the magic number {magic}", where=str(path))
     shape = struct.unpack(f">{axes}I", data[4:size])
     if len(data) - size != int(np.prod(shape)):
-        raise ScriptRuntimeError(f"the file holds {len(data) - size} bytes for shape {shape}", where=str(path))
+        raise ScriptRuntimeError(f"the file has {len(data) - size} bytes of data for shape {shape}", where=str(path))
     return np.frombuffer(data, np.uint8, offset=size).reshape(shape)
 
 
@@ -69,18 +69,18 @@ class MnistDataset(_Images):
     Parameters
     ----------
     dataset_dir : str
-        Holds ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same with ``t10k``.
+        Directory with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same with ``t10k``.
     usage : {"train", "test", "all"}, optional
     num_samples : int, optional
     shuffle : bool, optional
-        True where None.
+        Shuffle; None means True.
     sampler : Sampler, optional
     num_shards, shard_id : int, optional
 
     Raises
     ------
     ScriptValueError, ScriptRuntimeError
-        For a directory or files that are not there or hold something else.
+        For a missing directory, missing files or files of another format.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class MnistDataset(_Images):
             if not all(path.is_file() for path in files):
                 if usage in (None, "all"):
                     continue
-                raise ScriptRuntimeError(f"the files {[path.name for path in files]} are not there", where=owner)
+                raise ScriptRuntimeError(f"missing files {[path.name for path in files]}", where=owner)
             images.append(_idx(files[0], _IMAGES))
             labels.append(_idx(files[1], _LABELS))
             if len(images[-1]) != len(labels[-1]):
@@ -129,7 +129,7 @@ class MnistDataset(_Images):
 
 
 class FashionMnistDataset(MnistDataset):
-    """The clothes of Fashion-MNIST, in files like those of MNIST."""
+    """The clothes of Fashion-MNIST, in the format of MNIST."""
 
 
 class Cifar10Dataset(_Images):
@@ -138,14 +138,14 @@ class Cifar10Dataset(_Images):
     Parameters
     ----------
     dataset_dir : str
-        Holds ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``.
+        Directory with ``data_batch_1.bin`` to ``data_batch_5.bin`` and ``test_batch.bin``.
     usage, num_samples, shuffle, sampler, num_shards, shard_id
-        As of `MnistDataset`.
+        As in `MnistDataset`.
 
     Raises
     ------
     ScriptValueError, ScriptRuntimeError
-        For a directory or files that are not there or hold something else.
+        For a missing directory, missing files or files of another format.
 
     Examples
     --------
@@ -186,5 +186,5 @@ class Cifar10Dataset(_Images):
     def _rows(path: Path) -> "np.ndarray[Any, Any]":
         data = path.read_bytes()
         if not data or len(data) % _CIFAR_ROW:
-            raise ScriptRuntimeError(f"{len(data)} bytes are no whole rows of {_CIFAR_ROW}", where=str(path))
+            raise ScriptRuntimeError(f"{len(data)} bytes are not a multiple of {_CIFAR_ROW}", where=str(path))
         return np.frombuffer(data, np.uint8).reshape(-1, _CIFAR_ROW)

@@ -13,18 +13,18 @@ __all__ = ["RowIterator"]
 
 
 class _ExhaustedError(DumpsimError, RuntimeError):
-    """More epochs than the iterator was made for."""
+    """The RuntimeError for more epochs than `num_epochs`."""
 
 
 class RowIterator:
-    """The rows, epoch by epoch: each ``for`` over it is the next epoch.
+    """Iterator over the rows; each ``for`` over it is the next epoch.
 
     Parameters
     ----------
     dataset : Dataset
     columns : sequence of str
     num_epochs : int
-        Epochs that may be asked for, -1 for any number.
+        Maximal number of epochs, -1 for no limit.
     output_numpy, as_dict : bool
     """
 
@@ -33,7 +33,7 @@ class RowIterator:
     ) -> None:
         self._dataset = dataset
         self._columns = list(columns)
-        self._places = [dataset.get_col_names().index(name) for name in self._columns]
+        self._indices = [dataset.get_col_names().index(name) for name in self._columns]
         self._epochs = num_epochs
         self._numpy = output_numpy
         self._as_dict = as_dict
@@ -51,15 +51,15 @@ class RowIterator:
         if row is None:
             self._rows = None
             raise StopIteration
-        values = [row[place] if self._numpy else Tensor(row[place]) for place in self._places]
+        values = [row[i] if self._numpy else Tensor(row[i]) for i in self._indices]
         return dict(zip(self._columns, values, strict=True)) if self._as_dict else values
 
     def get_next(self) -> Any:
-        """The next row."""
+        """Return the next row."""
         return next(self)
 
     def _start(self) -> None:
         if self._epochs != -1 and self._epoch >= self._epochs:
-            raise _ExhaustedError(f"the iterator was made for {self._epochs} epochs", where="Dataset iterator")
+            raise _ExhaustedError(f"the iterator has only {self._epochs} epochs", where="Dataset iterator")
         self._rows = self._dataset.rows(self._epoch)
         self._epoch += 1

@@ -18,7 +18,7 @@ __all__ = ["DataQueue", "GetNext"]
 
 
 class _Queues(WeakValueDictionary[str, "DataQueue"]):
-    """The queues of the rank, by the name that scripts give to GetNext."""
+    """The queues of the rank, by the `shared_name` of GetNext."""
 
 
 def _queues() -> _Queues:
@@ -26,15 +26,15 @@ def _queues() -> _Queues:
 
 
 class DataQueue:
-    """Rows of a data set, epoch after epoch, for ``GetNext``.
+    """The rows of a data set, epoch after epoch, for ``GetNext``.
 
-    Making it compiles and runs the graph of the data set, which takes a graph id of its own.
+    The constructor compiles and runs the graph of the data set, which has its own graph id.
 
     Parameters
     ----------
     dataset : Dataset
     size : int
-        Steps between two returns to the host.
+        Steps until control returns to the host.
     """
 
     def __init__(self, dataset: Dataset, size: int) -> None:
@@ -73,7 +73,7 @@ class DataQueue:
             epoch += 1
 
     def peek(self) -> Row:
-        """The row that comes next."""
+        """Return the next row without consuming it."""
         if self._next is None:
             self._next = next(self._endless, None)
         if self._next is None:
@@ -81,14 +81,14 @@ class DataQueue:
         return self._next
 
     def rows(self) -> Iterator[Row]:
-        """The rows from the next one on."""
+        """Iterate over the rows, starting at the next one."""
         if self._next is None:
             return self._endless
         row, self._next = self._next, None
         return chain([row], self._endless)
 
     def kinds(self) -> tuple[list[Any], list[tuple[int, ...]]]:
-        """Number types and shapes of the next row."""
+        """Return number types and shapes of the next row."""
         row = self.peek()
         return [mstype.type_of(value.dtype.type) for value in row], [tuple(value.shape) for value in row]
 
@@ -131,6 +131,6 @@ class GetNext(Primitive):
         queues = _queues()
         queue = queues.get(name)
         if queue is None:
-            raise ScriptValueError(f"there is no data queue {name!r}", where="GetNext", allowed=sorted(queues))
+            raise ScriptValueError(f"unknown data queue {name!r}", where="GetNext", allowed=sorted(queues))
         row: tuple[Any, ...] = self._run([], {**self._given, "channel": queue})
         return row

@@ -1,4 +1,4 @@
-"""``mindspore.dataset.samplers``: which rows of a source an epoch has, in which order.
+"""``mindspore.dataset.samplers``: choice and order of the rows of a source in each epoch.
 
 The orders are those of the real system with the same seed. [source minddata/dataset/engine/datasetops/source/sampler]
 """
@@ -20,17 +20,17 @@ __all__ = [
     "SubsetRandomSampler",
     "SubsetSampler",
     "WeightedRandomSampler",
-    "shard_places",
+    "shard_indices",
 ]
 
 
 class _Order:
-    """Rows that every epoch shuffles anew, each time from the order of the epoch before.
+    """Rows that are shuffled again in every epoch, starting from the order of the previous epoch.
 
     Parameters
     ----------
     step : int
-        What is added to the seed after each epoch.
+        Increment of the seed after each epoch.
     """
 
     def __init__(self, step: int = 1) -> None:
@@ -43,14 +43,14 @@ class _Order:
         done, order = -1, list(rows)
         if self._last is not None and self._last[0] == key and self._last[1] <= epoch:
             _, done, order = self._last
-        for turn in range(done + 1, epoch + 1):
-            order = shuffled(order, Mersenne(seed + turn * self._step))
+        for i in range(done + 1, epoch + 1):
+            order = shuffled(order, Mersenne(seed + i * self._step))
         self._last = (key, epoch, order)
         return order
 
 
 def _count(value: Any) -> int | None:
-    """A number of rows, None for all."""
+    """Check a number of rows; return None for all rows."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -61,12 +61,12 @@ def _count(value: Any) -> int | None:
 
 
 class Sampler:
-    """Base of the samplers: an iterable of row numbers, of the script or of this module.
+    """Base of the samplers: an iterable of row numbers.
 
     Parameters
     ----------
     num_samples : int, optional
-        At most so many rows.
+        Maximal number of rows.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Sampler:
         raise NotImplementedError
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
-        """The rows of an epoch out of `count`."""
+        """Return the row numbers of an epoch, out of `count` rows."""
         self.dataset_size = count
         return self._cut(np.asarray([int(number) for number in self], np.int64))
 
@@ -121,7 +121,7 @@ class RandomSampler(Sampler):
     Parameters
     ----------
     replacement : bool
-        A row may come again.
+        Whether a row may occur several times.
     num_samples : int, optional
 
     Examples
@@ -145,7 +145,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """Some of the rows, in the order given.
+    """Some of the rows, in the given order.
 
     Examples
     --------
@@ -185,13 +185,13 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Rows drawn with given weights.
+    """Rows drawn at random with given weights.
 
     Parameters
     ----------
     weights : sequence of float
     num_samples : int, optional
-        As many as there are weights where None.
+        The number of weights if None.
     replacement : bool
 
     Examples
@@ -204,7 +204,7 @@ class WeightedRandomSampler(Sampler):
         super().__init__(num_samples)
         self.weights = np.asarray(weights, np.float64)
         if self.weights.ndim != 1 or not self.weights.size or (self.weights < 0).any() or not self.weights.any():
-            raise ScriptValueError("weights must be numbers, none below 0 and not all 0", where="WeightedRandomSampler")
+            raise ScriptValueError("weights must be at least 0, and not all 0", where="WeightedRandomSampler")
         self.replacement = replacement
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
@@ -222,17 +222,17 @@ class WeightedRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """Every so many-th row, for one of several ranks.
+    """Every `num_shards`-th row, for one of several ranks.
 
     Parameters
     ----------
     num_shards, shard_id : int
     shuffle : bool
-        The same order on all ranks, another one every epoch.
+        Shuffle the rows: the same order on all ranks, a different one in every epoch.
     num_samples : int, optional
     offset : int
-        Rank that the first row goes to. With -1 it is rank 0, and rows come again so that all ranks have as many;
-        otherwise no row comes again. [observed 2.10]
+        The rank that gets the first row. With -1 it is rank 0, and rows are repeated so that all ranks have the same
+        number; otherwise no row is repeated. [observed 2.10]
 
     Examples
     --------
@@ -260,19 +260,19 @@ class DistributedSampler(Sampler):
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
         order = np.arange(count)
-        if self.shuffled:  # the sampler's seed has counted on when the first epoch begins [observed 2.10]
+        if self.shuffled:  # the sampler increments its seed before the first epoch [observed 2.10]
             order = np.asarray(self._order.of(range(count), config.get_seed() + 1, epoch))
         if self.offset >= 0:
             return self._cut(order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards])
-        return self._cut(order[shard_places(count, self.num_shards, self.shard_id)])
+        return self._cut(order[shard_indices(count, self.num_shards, self.shard_id)])
 
 
-def shard_places(count: int, shards: int, shard: int) -> "np.ndarray[Any, Any]":
-    """Return the places of a shard among rows; the first rows come again so that all shards have as many.
+def shard_indices(count: int, shards: int, shard: int) -> "np.ndarray[Any, Any]":
+    """Return the row numbers of a shard; the first rows are repeated so that all shards have the same number.
 
     Examples
     --------
-    >>> [shard_places(7, 2, shard).tolist() for shard in range(2)]
+    >>> [shard_indices(7, 2, shard).tolist() for shard in range(2)]
     [[0, 2, 4, 6], [1, 3, 5, 0]]
     """
     each = -(-count // shards)

@@ -1,4 +1,4 @@
-"""Where rows come from: arrays in memory, and functions or classes of the script."""
+"""Sources of rows: arrays in memory, and functions or classes of the script."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,14 +13,14 @@ from dumpsim.frontends.mindspore.dataset.samplers import (
     RandomSampler,
     Sampler,
     SubsetSampler,
-    shard_places,
+    shard_indices,
 )
 
 __all__ = ["GeneratorDataset", "NumpySlicesDataset", "Source"]
 
 
 class Source(Dataset):
-    """Rows by number, in order, shuffled or as a sampler says, for one shard."""
+    """Base of the sources: numbered rows of one shard, in order, shuffled or chosen by a sampler."""
 
     def __init__(
         self, columns: Sequence[str], *, shuffle: bool, num_samples: int | None, num_shards: int | None,
@@ -57,11 +57,11 @@ class Source(Dataset):
             self._shuffling = RandomSampler(num_samples is not None, num_samples)
 
     def row(self, number: int) -> Row:
-        """One row."""
+        """Return one row."""
         raise NotImplementedError
 
     def count(self) -> int:
-        """All rows, before shards and samples."""
+        """Return the number of all rows, before sharding and sampling."""
         raise NotImplementedError
 
     def rows(self, epoch: int) -> Iterator[Row]:
@@ -74,7 +74,7 @@ class Source(Dataset):
         else:
             chosen = range(self.count())
             if self.shards > 1:
-                chosen = shard_places(len(chosen), self.shards, self.shard).tolist()
+                chosen = shard_indices(len(chosen), self.shards, self.shard).tolist()
         for number in chosen[: self.num_samples]:
             yield self.row(number)
 
@@ -86,7 +86,7 @@ class Source(Dataset):
 
 
 def _sampler(sampler: Any) -> Sampler | None:
-    """A sampler of this package, or the row numbers that a script lists."""
+    """Return the sampler for a sampler or for a list of row numbers."""
     if sampler is None or isinstance(sampler, Sampler):
         return sampler
     if not hasattr(sampler, "__iter__"):
@@ -95,16 +95,16 @@ def _sampler(sampler: Any) -> Sampler | None:
 
 
 class NumpySlicesDataset(Source):
-    """Rows along the first axis of arrays.
+    """Rows from the first axis of arrays.
 
     Parameters
     ----------
-    data : array, list, tuple of them (one a column) or dict of them
+    data : array, list, tuple of them (one per column) or dict of them
     column_names : list of str, optional
-        ``column_0`` and so on, or the keys of the dict, where None.
+        If None, the keys of the dict, or ``column_0`` and so on.
     num_samples : int, optional
     shuffle : bool, optional
-        True where None, as in MindSpore.
+        Shuffle; None means True, as in MindSpore.
     num_shards, shard_id : int, optional
 
     Examples
@@ -159,12 +159,12 @@ class GeneratorDataset(Source):
     source : callable, iterable or object
     column_names : str or list of str
     column_types : list of number types, optional
-        Rows are cast to them.
+        Types to which rows are cast.
     schema, batch_sampler, collate_fn : None
-        Nothing else is there.
+        Other values are not emulated.
     num_samples : int, optional
     shuffle : bool, optional
-        For sources with ``__getitem__``; True where None, as in MindSpore.
+        Shuffle sources with ``__getitem__``; None means True, as in MindSpore.
     num_shards, shard_id : int, optional
     """
 

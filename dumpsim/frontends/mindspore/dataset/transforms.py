@@ -13,7 +13,7 @@ __all__ = ["Compose", "Concatenate", "Fill", "OneHot", "TypeCast"]
 
 
 class TypeCast:
-    """Values in another number type.
+    """Convert values to another number type.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class TypeCast:
 
 
 class Compose:
-    """Functions one after the other."""
+    """Apply functions one after the other."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms = list(transforms)
@@ -43,13 +43,13 @@ class Compose:
 
 
 class OneHot:
-    """Class numbers as vectors.
+    """Convert class numbers to one-hot vectors.
 
     Parameters
     ----------
     num_classes : int
     smoothing_rate : float
-        Share that all classes get alike.
+        Share that is distributed evenly over all classes.
 
     Examples
     --------
@@ -61,7 +61,10 @@ class OneHot:
         if isinstance(num_classes, bool) or not isinstance(num_classes, int):
             raise ScriptTypeError(f"num_classes is {num_classes!r}", where="OneHot", allowed=("int",))
         if num_classes < 1 or not 0 <= smoothing_rate <= 1:
-            raise ScriptValueError(f"{num_classes} classes, smoothed by {smoothing_rate}", where="OneHot")
+            raise ScriptValueError(
+                f"num_classes is {num_classes} and smoothing_rate {smoothing_rate}", where="OneHot",
+                allowed=("num_classes from 1", "smoothing_rate from 0 to 1"),
+            )  # fmt: skip
         self.num_classes, self.smoothing_rate = num_classes, smoothing_rate
 
     def __call__(self, value: Any) -> Any:
@@ -79,7 +82,7 @@ class OneHot:
 
 
 class Fill:
-    """One value everywhere.
+    """Replace all elements by one value.
 
     Examples
     --------
@@ -95,7 +98,7 @@ class Fill:
 
 
 class Concatenate:
-    """The value between two others, along the first axis.
+    """Concatenate values along the first axis.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """``mindspore.dataset.vision``: transforms of images of shape ``(H, W, C)`` or ``(H, W)``.
 
-Decoding, rotations and colour are not emulated.
+Decoding, rotations and colour transforms are not emulated.
 """
 
 from typing import Any

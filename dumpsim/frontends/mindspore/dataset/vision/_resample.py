@@ -1,7 +1,7 @@
-"""Images of another size, to the bit as MindSpore's C++ pipeline computes them with OpenCV 4.11 on x86.
+"""Resizing of images, bit-identical to MindSpore's C++ pipeline with OpenCV 4.11 on x86.
 
-uint8 is blended in fixed point with weights of 11 bits, the rest in float32 (float64 in float64); the order of
-additions is that of OpenCV's loops, whose vector part sums a cubic from its last tap and whose tail from its first.
+uint8 is blended in fixed point with weights of 11 bits, other types in float32 (float64 in float64). The order of
+additions is that of OpenCV's loops: the vectorized part sums a cubic from its last tap, the tail from its first.
 [observed 2.10: equal on 600 random images of all types, sizes up to 90]
 """
 
@@ -18,17 +18,17 @@ __all__ = ["output_size", "resample"]
 
 Array = np.ndarray[Any, Any]
 
-_ONE_BITS = 11  # of a weight in fixed point
-_PIL_BITS = 22  # of a weight of PILCUBIC
+_ONE_BITS = 11  # bits of a weight in fixed point
+_PIL_BITS = 22  # bits of a weight of PILCUBIC
 _CUBIC = np.float32(-0.75)
 _PIL_CUBIC = -0.5
-_FAST_CHANNELS = (1, 3, 4)  # OpenCV has kernels of their own for halving these
-_LANES = 4  # floats of one vector
+_FAST_CHANNELS = (1, 3, 4)  # numbers of channels for which OpenCV has special kernels to halve an image
+_LANES = 4  # floats per vector
 _BYTE_LANES = 8
 
 
 def output_size(size: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of the output; an integer is the shorter side, the ratio is kept in float32.
+    """Return rows and columns of the output; an int is the shorter side, and float32 the type of the ratio.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def output_size(size: int | tuple[int, int], height: int, width: int) -> tuple[i
 
 
 def resample(image: Array, height: int, width: int, how: Inter) -> Array:
-    """An image of shape ``(H, W, C)`` with other numbers of rows and columns.
+    """Resize an image of shape ``(H, W, C)``.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def _cubic(image: Array, height: int, width: int) -> Array:
 
 
 def _area(image: Array, height: int, width: int) -> Array:
-    """Means of the pixels that an output pixel covers; linear where it covers less than one."""
+    """Average the pixels that an output pixel covers; interpolate linearly if it covers less than one."""
     rows, columns = image.shape[:2]
     down, across = 1.0 / (height / rows), 1.0 / (width / columns)
     if down < 1 or across < 1:
@@ -97,7 +97,7 @@ def _area(image: Array, height: int, width: int) -> Array:
 
 
 def _whole_area(image: Array, down: int, across: int) -> Array:
-    """Means where each output pixel covers the same whole pixels."""
+    """Average pixels if every output pixel covers the same number of whole pixels."""
     channels = image.shape[2]
     cells = image.reshape(image.shape[0] // down, down, image.shape[1] // across, across, channels)
     halves = down == across == 2
@@ -108,8 +108,8 @@ def _whole_area(image: Array, down: int, across: int) -> Array:
     parts: list[Array] = [cells[:, row, :, column].astype(work) for row in range(down) for column in range(across)]
     if halves and channels in (1, 4) and image.dtype == np.float32:
         paired = (parts[0] + parts[1]) + (parts[2] + parts[3])
-        in_turn = ((parts[0] + parts[1]) + parts[2]) + parts[3]
-        return _saturate(_vector_part(paired, in_turn, _LANES) * work(0.25), image.dtype)
+        sequential = ((parts[0] + parts[1]) + parts[2]) + parts[3]
+        return _saturate(_vector_part(paired, sequential, _LANES) * work(0.25), image.dtype)
     mean = np.zeros_like(parts[0])
     fours = len(parts) // 4 * 4
     for at in range(0, fours, 4):
@@ -121,25 +121,25 @@ def _whole_area(image: Array, down: int, across: int) -> Array:
 
 
 def _shares(given: int, wanted: int) -> Iterator[tuple[int, int, np.float32]]:
-    """Output place, input place and the share of the input in the output, in OpenCV's order."""
+    """Yield output index, input index and the share of the input in the output, in OpenCV's order."""
     scale = 1.0 / (wanted / given)
-    for place in range(wanted):
-        low = place * scale
+    for index in range(wanted):
+        low = index * scale
         cell = min(scale, given - low)
         last = min(math.floor(low + scale), given - 1)
         first = min(math.ceil(low), last)
         if first - low > 1e-3:
-            yield place, first - 1, np.float32((first - low) / cell)
+            yield index, first - 1, np.float32((first - low) / cell)
         for inner in range(first, last):
-            yield place, inner, np.float32(1.0 / cell)
+            yield index, inner, np.float32(1.0 / cell)
         if low + scale - last > 1e-3:
-            yield place, last, np.float32(min(low + scale - last, 1.0, cell) / cell)
+            yield index, last, np.float32(min(low + scale - last, 1.0, cell) / cell)
 
 
 def _taps(given: int, wanted: int, count: int, *, inside: bool = False) -> tuple[Array, Array]:
-    """Places of the input that an output place is blended of, and their weights.
+    """Return the input indices from which each output element is blended, and their weights.
 
-    `inside`: a place beyond the border has the border's weight 1, as OpenCV does along rows.
+    With `inside`, an index beyond the border gives the border element weight 1, as OpenCV does along rows.
     """
     scale = 1.0 / (wanted / given)
     exact = ((np.arange(wanted) + 0.5) * scale - 0.5).astype(np.float32)
@@ -149,11 +149,11 @@ def _taps(given: int, wanted: int, count: int, *, inside: bool = False) -> tuple
 
 
 def _area_taps(given: int, wanted: int, *, inside: bool = False) -> tuple[Array, Array]:
-    """As `_taps`, for AREA where the image grows."""
+    """Like `_taps`, for enlarging an image with AREA."""
     inverse = wanted / given
-    places = np.arange(wanted)
-    start = np.floor(places * (1.0 / inverse)).astype(np.intp)
-    rest = ((places + 1) - (start + 1) * inverse).astype(np.float32)
+    indices = np.arange(wanted)
+    start = np.floor(indices * (1.0 / inverse)).astype(np.intp)
+    rest = ((indices + 1) - (start + 1) * inverse).astype(np.float32)
     rest = np.where(rest <= 0, np.float32(0), rest - np.floor(rest)).astype(np.float32)
     return _around(start, rest, given, 2, inside)
 
@@ -162,27 +162,27 @@ def _around(start: Array, rest: Array, given: int, count: int, inside: bool) -> 
     if inside:
         rest = np.where((start < 0) | (start >= given - 1), np.float32(0), rest)
         start = np.clip(start, 0, given - 1)
-    places = np.clip(start[:, None] + np.arange(count) - (count // 2 - 1), 0, given - 1)
+    indices = np.clip(start[:, None] + np.arange(count) - (count // 2 - 1), 0, given - 1)
     one = np.float32(1)
     if count == 2:
-        return places, np.stack([one - rest, rest], 1)
+        return indices, np.stack([one - rest, rest], 1)
     a, x, y = _CUBIC, rest, one - rest
     first = ((a * (x + one) - np.float32(5) * a) * (x + one) + np.float32(8) * a) * (x + one) - np.float32(4) * a
     second, third = (((a + np.float32(2)) * t - (a + np.float32(3))) * t * t + one for t in (x, y))
-    return places, np.stack([first, second, third, one - first - second - third], 1)
+    return indices, np.stack([first, second, third, one - first - second - third], 1)
 
 
 def _blend(image: Array, vertical: tuple[Array, Array], horizontal: tuple[Array, Array]) -> Array:
-    """Weighted sums along the rows, then along the columns."""
+    """Compute weighted sums along the rows, then along the columns."""
     if image.dtype == np.uint8:
         return _blend_bytes(image, vertical, horizontal)
     source = image.astype(_work_type(image.dtype))
-    places, weights = horizontal
-    folded = source[:, places[:, 0]] * weights[:, 0, None]
-    for tap in range(1, places.shape[1]):
-        folded = folded + source[:, places[:, tap]] * weights[:, tap, None]
-    places, weights = vertical
-    parts: list[Array] = [folded[places[:, tap]] * weights[:, tap, None, None] for tap in range(places.shape[1])]
+    indices, weights = horizontal
+    folded = source[:, indices[:, 0]] * weights[:, 0, None]
+    for tap in range(1, indices.shape[1]):
+        folded = folded + source[:, indices[:, tap]] * weights[:, tap, None]
+    indices, weights = vertical
+    parts: list[Array] = [folded[indices[:, tap]] * weights[:, tap, None, None] for tap in range(indices.shape[1])]
     if len(parts) == 2:
         return _saturate(parts[0] + parts[1], image.dtype)
     from_first = ((parts[0] + parts[1]) + parts[2]) + parts[3]
@@ -193,15 +193,15 @@ def _blend(image: Array, vertical: tuple[Array, Array], horizontal: tuple[Array,
 
 
 def _blend_bytes(image: Array, vertical: tuple[Array, Array], horizontal: tuple[Array, Array]) -> Array:
-    """`_blend` in fixed point."""
+    """Compute `_blend` in fixed point."""
     one = 1 << _ONE_BITS
     rows, columns = (np.rint(weights * np.float32(one)).astype(np.int32) for _, weights in (vertical, horizontal))
     source = image.astype(np.int32)
-    places = horizontal[0]
-    folded: Any = sum(source[:, places[:, tap]] * columns[:, tap, None] for tap in range(places.shape[1]))
-    places = vertical[0]
-    parts = [folded[places[:, tap]] for tap in range(places.shape[1])]
-    weights = [rows[:, tap, None, None] for tap in range(places.shape[1])]
+    indices = horizontal[0]
+    folded: Any = sum(source[:, indices[:, tap]] * columns[:, tap, None] for tap in range(indices.shape[1]))
+    indices = vertical[0]
+    parts = [folded[indices[:, tap]] for tap in range(indices.shape[1])]
+    weights = [rows[:, tap, None, None] for tap in range(indices.shape[1])]
     if len(parts) == 2:
         high, low = ((weight * (part >> 4)) >> 16 for weight, part in zip(weights, parts, strict=True))
         return _saturate((high + low + 2) >> 2, image.dtype)
@@ -217,7 +217,7 @@ def _blend_bytes(image: Array, vertical: tuple[Array, Array], horizontal: tuple[
 
 
 def _vector_part(vector: Array, tail: Array, lanes: int) -> Array:
-    """Rows of whole vectors, and what is left of each row as the plain loop computes it."""
+    """Take whole vectors of each row from `vector`, and the rest of the row from `tail`."""
     width = vector[0].size
     result = tail.reshape(len(tail), width).copy()
     whole = width // lanes * lanes
@@ -237,27 +237,27 @@ def _saturate(values: Array, kind: np.dtype[Any]) -> Array:
 
 
 def _pil_cubic(image: Array, height: int, width: int) -> Array:
-    """Pillow's bicubic, which takes in all pixels that an output pixel covers: columns first, then rows."""
+    """Resize with Pillow's bicubic, which uses all pixels covered by an output pixel: columns first, then rows."""
     across = _pil_fold(image.transpose(1, 0, 2), width).transpose(1, 0, 2)
     return _pil_fold(across, height).astype(np.uint8)
 
 
 def _pil_fold(source: Array, wanted: int) -> Array:
-    """The first axis resampled."""
+    """Resample the first axis."""
     given = len(source)
     scale = given / wanted
     spread = max(scale, 1.0)
     numbers = source.astype(np.int64)
     result = np.empty((wanted, *source.shape[1:]), np.int64)
-    for place in range(wanted):
-        center = (place + 0.5) * scale
+    for index in range(wanted):
+        center = (index + 0.5) * scale
         low = max(int(center - 2.0 * spread + 0.5), 0)
         high = min(int(center + 2.0 * spread + 0.5), given)
         weights = [_pil_weight(abs((at - center + 0.5) / spread)) for at in range(low, high)]
         total = sum(weights)
         fixed = [int(weight / total * (1 << _PIL_BITS) + (-0.5 if weight < 0 else 0.5)) for weight in weights]
         folded = np.tensordot(np.asarray(fixed, np.int64), numbers[low:high], 1)
-        result[place] = (folded + (1 << (_PIL_BITS - 1))) >> _PIL_BITS
+        result[index] = (folded + (1 << (_PIL_BITS - 1))) >> _PIL_BITS
     return np.clip(result, 0, 255)
 
 

@@ -38,12 +38,12 @@ def _image(value: Any, owner: str) -> Array:
 
 
 def _size(size: Any, owner: str) -> tuple[int, int]:
-    """Rows and columns."""
+    """Return rows and columns."""
     both = (size, size) if isinstance(size, int) and not isinstance(size, bool) else size
     if not isinstance(both, (tuple, list)) or len(both) != 2:
         raise ScriptTypeError("Size should be a single integer or a list/tuple (h, w) of length 2.", where=owner)
     if any(isinstance(n, bool) or not isinstance(n, int) or n <= 0 for n in both):
-        raise ScriptValueError(f"the size {size} is not positive", where=owner)
+        raise ScriptValueError(f"invalid size {size}", where=owner, allowed=("positive int",))
     return both[0], both[1]
 
 
@@ -53,7 +53,7 @@ _BLENDED_TYPES = ("bool", "uint8", "int16", "uint16", "float32", "float64")
 
 
 def _new_size(size: Any) -> int | tuple[int, int]:
-    """The size that `Resize` takes, with MindSpore's texts."""
+    """Check the size of `Resize`, with MindSpore's messages."""
     if isinstance(size, int):
         if not 1 <= size <= 2**24:
             raise ScriptValueError(f"Input is not within the required interval of [1, {2**24}].")
@@ -72,12 +72,12 @@ def _new_size(size: Any) -> int | tuple[int, int]:
 
 def _cut(image: Array, top: int, left: int, size: tuple[int, int], owner: str) -> Array:
     if not (0 <= top <= image.shape[0] - size[0] and 0 <= left <= image.shape[1] - size[1]):
-        raise ScriptRuntimeError(f"{owner}: a window of {size} at {(top, left)} leaves the image {image.shape[:2]}")
+        raise ScriptRuntimeError(f"{owner}: a window of {size} at {(top, left)} exceeds the image of {image.shape[:2]}")
     return image[top : top + size[0], left : left + size[1]]
 
 
 class Rescale:
-    """Pixels times a factor plus a shift, as float32.
+    """Multiply pixels by a factor and add a shift, as float32.
 
     Examples
     --------
@@ -94,21 +94,21 @@ class Rescale:
 
 
 class Resize:
-    """Images of another size, with the pixels that MindSpore computes on a CPU.
+    """Resize images, with the same pixels as MindSpore on a CPU.
 
     Parameters
     ----------
     size : int or pair of int
         Rows and columns; an integer is the shorter side.
     interpolation : Inter
-        ``ANTIALIAS`` takes PIL images only and raises for arrays, as in MindSpore.
+        ``ANTIALIAS`` supports only PIL images and raises for arrays, as in MindSpore.
 
     Raises
     ------
     ScriptTypeError, ScriptValueError
         For arguments or images that MindSpore refuses.
     UnsupportedError
-        For ``PILCUBIC`` of images that are not uint8, of which MindSpore makes numbers without meaning.
+        For ``PILCUBIC`` of images other than uint8, for which MindSpore computes meaningless numbers.
 
     Examples
     --------
@@ -131,12 +131,12 @@ class Resize:
         self.interpolation = interpolation
 
     def device(self, device_target: str = "CPU") -> "Resize":
-        """Choose the device that computes the pixels.
+        """Set the device that computes the pixels.
 
         Raises
         ------
         UnsupportedError
-            For Ascend, whose kernels (DVPP) round in their own way.
+            For Ascend, whose kernels (DVPP) round differently.
         """
         if not isinstance(device_target, str):
             raise ScriptTypeError(
@@ -163,7 +163,7 @@ class Resize:
             )
         if not value.size:
             raise ScriptRuntimeError("Input Tensor has no data.")
-        if value.ndim > 3:  # images in a row
+        if value.ndim > 3:  # several images
             return np.stack([self(image) for image in value])
         return self._resized(value[..., None])[..., 0] if value.ndim == 2 else self._resized(value)
 
@@ -183,7 +183,7 @@ class Resize:
             )
         how = self.interpolation
         if image.dtype.name not in _BLENDED_TYPES and how is not Inter.NEAREST:
-            raise ScriptRuntimeError(f"Resize: OpenCV blends no pixels of type {image.dtype.name} (func != 0)")
+            raise ScriptRuntimeError(f"Resize: OpenCV cannot blend pixels of type {image.dtype.name} (func != 0)")
         if how is Inter.PILCUBIC and channels != 3:
             raise ScriptRuntimeError(
                 "Resize: Interpolation mode PILCUBIC only supports image with 3 channels, but got: "
@@ -194,21 +194,21 @@ class Resize:
                 f"PILCUBIC reads the bytes of {image.dtype.name} images as uint8", where="Resize", allowed=("uint8",)
             )
         if how is Inter.AREA and channels > 4:
-            raise ScriptRuntimeError(f"Resize: AREA takes up to 4 channels, not {channels} (func != 0 && cn <= 4)")
+            raise ScriptRuntimeError(f"Resize: AREA supports up to 4 channels, not {channels} (func != 0 && cn <= 4)")
         if image.dtype == np.bool_:
             return resample(image.view(np.uint8), height, width, how).astype(np.bool_)
         return resample(image, height, width, how)
 
 
 class Normalize:
-    """Channels less their means, divided by their deviations, as float32.
+    """Subtract the mean of each channel and divide by its standard deviation, as float32.
 
     Parameters
     ----------
     mean, std : sequence of float
-        One a channel, or one for all.
+        One per channel, or one for all channels.
     is_hwc : bool
-        Channels are the last axis rather than the first.
+        Whether the channels are the last axis, not the first.
 
     Examples
     --------
@@ -240,7 +240,7 @@ class Normalize:
 
 
 class HWC2CHW:
-    """Channels first; an image without channels stays as it is.
+    """Move channels to the first axis; an image without channels is unchanged.
 
     Examples
     --------
@@ -254,7 +254,7 @@ class HWC2CHW:
 
 
 class ToTensor:
-    """Channels first, pixels divided by 255.
+    """Move channels to the first axis, and divide pixels by 255.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class ToTensor:
 
 
 class HorizontalFlip:
-    """Columns from right to left.
+    """Reverse the columns.
 
     Examples
     --------
@@ -285,7 +285,7 @@ class HorizontalFlip:
 
 
 class VerticalFlip:
-    """Rows from bottom to top.
+    """Reverse the rows.
 
     Examples
     --------
@@ -299,7 +299,7 @@ class VerticalFlip:
 
 
 class _Random:
-    """What draws: from the seed of `dataset.config`, in the order of the calls."""
+    """Base of the random transforms, which draw from the seed of `dataset.config` in the order of the calls."""
 
     def __init__(self) -> None:
         self._generator: np.random.RandomState | None = None
@@ -312,7 +312,7 @@ class _Random:
 
 
 class _RandomFlip(_Random):
-    """A flip with a probability."""
+    """Base of the random flips."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ class _RandomFlip(_Random):
         self.prob = prob
 
     def flipped(self, value: Any) -> Any:
-        """The image the other way round."""
+        """Return the flipped image."""
         raise NotImplementedError
 
     def __call__(self, value: Any) -> Any:
@@ -331,7 +331,7 @@ class _RandomFlip(_Random):
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """HorizontalFlip with a probability.
+    """Apply HorizontalFlip with a probability.
 
     Examples
     --------
@@ -344,7 +344,7 @@ class RandomHorizontalFlip(_RandomFlip):
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """VerticalFlip with a probability.
+    """Apply VerticalFlip with a probability.
 
     Examples
     --------
@@ -358,7 +358,7 @@ class RandomVerticalFlip(_RandomFlip):
 
 
 class Crop:
-    """A window of the image.
+    """Cut a window out of the image.
 
     Examples
     --------
@@ -376,7 +376,7 @@ class Crop:
 
 
 class CenterCrop:
-    """The window in the middle; around an image that is smaller there are zeros.
+    """Cut out the window in the middle; smaller images are padded with zeros.
 
     Examples
     --------
@@ -391,14 +391,14 @@ class CenterCrop:
         image = _image(value, "CenterCrop")
         lacking = [max(wanted - given, 0) for wanted, given in zip(self.size, image.shape, strict=False)]
         if any(lacking):
-            around = [(lack // 2, lack - lack // 2) for lack in lacking]
-            image = np.pad(image, [*around, *[(0, 0)] * (image.ndim - 2)])
+            margins = [(lack // 2, lack - lack // 2) for lack in lacking]
+            image = np.pad(image, [*margins, *[(0, 0)] * (image.ndim - 2)])
         top, left = ((given - wanted) // 2 for wanted, given in zip(self.size, image.shape, strict=False))
         return _cut(image, top, left, self.size, "CenterCrop")
 
 
 class RandomCrop(_Random):
-    """A window at a random place.
+    """Cut out a window at a random position.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class RandomCrop(_Random):
     padding : int, pair or four of int, optional
         Zeros around the image: all sides, left/top and right/bottom, or left, top, right, bottom.
     pad_if_needed : bool
-        Put zeros around an image that is smaller.
+        Pad smaller images with zeros.
 
     Examples
     --------
@@ -421,7 +421,9 @@ class RandomCrop(_Random):
         if len(sides) == 2:
             sides = (sides[0], sides[0], sides[1], sides[1])
         if len(sides) != 4 or any(n < 0 for n in sides):
-            raise ScriptValueError(f"the padding {padding} is not a number, a pair or four numbers", where="RandomCrop")
+            raise ScriptValueError(
+                f"invalid padding {padding}", where="RandomCrop", allowed=("a number", "a pair", "four numbers")
+            )
         self.sides = sides
         self.pad_if_needed = pad_if_needed
 
@@ -440,8 +442,8 @@ class RandomCrop(_Random):
                 f"{self.size[0]}, crop width: {self.size[1]}, image height: {image.shape[0]}, image width: "
                 f"{image.shape[1]}"
             )
-        places = [int(self.generator.randint(n + 1)) for n in spare]
-        return _cut(image, places[0], places[1], self.size, "RandomCrop")
+        top, left = (int(self.generator.randint(n + 1)) for n in spare)
+        return _cut(image, top, left, self.size, "RandomCrop")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``mindspore.dataset.vision.utils``: the ways to interpolate."""
+"""``mindspore.dataset.vision.utils``: interpolation methods."""
 
 from enum import IntEnum
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["Inter"]
 
 
 class Inter(IntEnum):
-    """How `Resize` computes pixels between pixels.
+    """Interpolation methods of `Resize`.
 
     Examples
     --------
