@@ -213,7 +213,9 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
         raise ScriptTypeError(f"{config!r} is not a dict", where="aclinit_config", allowed=("dict",))
     others = [key for key in config if key != "dump"] + [key for key in config.get("dump", {}) if key != "dump_scene"]
     if others:
-        raise UnsupportedError(f"{others[0]!r}", where="aclinit_config", allowed=("dump", "dump.dump_scene"))
+        raise UnsupportedError(
+            f"the setting {others[0]!r} is not emulated", where="aclinit_config", allowed=("dump", "dump.dump_scene")
+        )
     scene = config.get("dump", {}).get("dump_scene", LITE)
     if scene not in (LITE, LITE_OFF):
         raise ScriptValueError(

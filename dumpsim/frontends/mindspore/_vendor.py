@@ -155,13 +155,13 @@ def defined(path: str) -> Mapping[str, Entry]:
 
 def _imported(path: str, field: str) -> Iterator[tuple[str, str, str]]:
     """Yield (name here, module, name there) for the objects that a module imports."""
-    for place, text in _record().get(path, {}).get(field, {}).items():
+    for module, text in _record().get(path, {}).get(field, {}).items():
         for word in text.split():
             if word == "*":
-                yield from ((name, place, name) for name in _public(place))
+                yield from ((name, module, name) for name in _public(module))
             else:
                 name, _, own = word.partition("=")
-                yield name, place, own or name
+                yield name, module, own or name
 
 
 def _public(path: str) -> list[str]:
@@ -177,8 +177,8 @@ def entries(path: str) -> Mapping[str, Entry]:
     >>> entries("mindspore.nn")["Dense"]
     Entry(kind='from', detail=('mindspore.nn.layer.basic', 'Dense'))
     """
-    external = {name: Entry("external", (place, own)) for name, place, own in _imported(path, "external")}
-    imported = {name: Entry("from", (place, own)) for name, place, own in _imported(path, "from")}
+    external = {name: Entry("external", (module, own)) for name, module, own in _imported(path, "external")}
+    imported = {name: Entry("from", (module, own)) for name, module, own in _imported(path, "from")}
     return MappingProxyType({**_children().get(path, {}), **external, **imported, **defined(path)})
 
 
@@ -197,8 +197,8 @@ def names(path: str) -> frozenset[str]:
 def _locations() -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for path in _record():
-        for name, place, own in _imported(path, "from"):
-            found.setdefault((place, own), []).append((path, name))
+        for name, module, own in _imported(path, "from"):
+            found.setdefault((module, own), []).append((path, name))
     return MappingProxyType({home: tuple(sorted(others, key=_publicity)) for home, others in found.items()})
 
 

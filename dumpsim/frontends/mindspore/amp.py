@@ -268,7 +268,7 @@ def auto_mixed_precision(network: nn.Cell, amp_level: str = "O0", dtype: DType =
         return network
     if amp_level == "auto":
         raise UnsupportedError(
-            "mixed precision of every operator, level 'auto'", where="amp.auto_mixed_precision",
+            "mixed precision of every operator, level 'auto', is not emulated", where="amp.auto_mixed_precision",
             allowed=("O0", "O1", "O2", "O3"),
         )  # fmt: skip
     if amp_level == "O1":
@@ -378,7 +378,7 @@ def build_train_network(
     if level not in _LEVELS:
         raise ScriptValueError(f"The 'level' should be in : {list(_LEVELS)}, but got {level}.")
     if boost_level != "O0":
-        raise UnsupportedError("boost", where="build_train_network(boost_level)", allowed=("O0",))
+        raise UnsupportedError("boost is not emulated", where="build_train_network(boost_level)", allowed=("O0",))
     for name in kwargs:
         if name not in ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager"):
             raise ScriptValueError(f"Unsupported arg '{name}'")

@@ -27,13 +27,13 @@ def get_level() -> str:
     return value if value in {"0", "1", "2", "3", "4"} else str(_DEFAULT)
 
 
-def _line(level: int, place: str, message: str) -> str:
+def _line(level: int, source: str, message: str) -> str:
     now = time.time()
     stamp = time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime(now))
     thread = threading.get_ident()
     return (
         f"[{_LEVELS[level]}] ME({os.getpid()}:{thread},MainProcess):"
-        f"{stamp}.{int(now * 1000) % 1000:03d}.000 [{place}] {message}"
+        f"{stamp}.{int(now * 1000) % 1000:03d}.000 [{source}] {message}"
     )
 
 
@@ -72,10 +72,10 @@ def critical(msg: Any, *args: Any) -> None:
     _write(4, msg, args)
 
 
-def vendor_warning(place: str, function: str, message: str) -> None:
+def vendor_warning(source: str, function: str, message: str) -> None:
     """Log a warning in the format of MindSpore's C++ side: ``[file.cc:62] Function] message``."""
     if int(get_level()) <= 2:
-        print(_line(2, place, f"{function}] {message}"), file=sys.stderr, flush=True)
+        print(_line(2, source, f"{function}] {message}"), file=sys.stderr, flush=True)
 
 
 def __getattr__(name: str) -> Any:

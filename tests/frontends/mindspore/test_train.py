@@ -251,7 +251,7 @@ def test_checkpoints_come_back(tmp_path):
 def test_checkpoints_that_are_none(tmp_path):
     path = tmp_path / "bad.ckpt"
     path.write_bytes(b"\x0a\xff\xff\xff\x7f")
-    with pytest.raises(UnreadableError, match="bytes are announced"):
+    with pytest.raises(UnreadableError, match="is truncated"):
         ms.load_checkpoint(str(path))
     with pytest.raises(ValueError, match="does not exist"):
         ms.load_checkpoint(str(tmp_path / "none.ckpt"))

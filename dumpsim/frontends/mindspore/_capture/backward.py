@@ -147,8 +147,8 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     replace_inner(back.graph, graph, given, whole_tuples=True)
     back.graph.trail[:0] = [bundle for _, bundle in bundles]
     position_of = _visits(results)
-    kept: list[tuple[Value, Value]] = [(value, parameter) for value, parameter in taken if isinstance(value, Node)]
-    saved = sorted([*kept, *bundles], key=lambda pair: position_of(pair[0]))
+    computed: list[tuple[Value, Value]] = [(value, parameter) for value, parameter in taken if isinstance(value, Node)]
+    saved = sorted([*computed, *bundles], key=lambda pair: position_of(pair[0]))
     indices = {id(argument): index for index, argument in enumerate(arguments)}
     used = [(indices[id(v)], p) for v, p in taken if id(v) in indices]
     shared = [*(p for p in back.graph.parameters if p.is_weight), *(p for _, p in taken if p.is_weight)]
@@ -321,7 +321,8 @@ def _refuse_hidden(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     nested = [arg for arg in args if isinstance(arg, (tuple, list))]
     if any(_has_gradient(tensor) for tensor in values.tensors_in((nested, dict(kwargs)), parameters=False)):
         raise UnsupportedError(
-            "gradients of tensors in tuples or keyword arguments of a jit function", where=function.__qualname__
+            "gradients of tensors in tuples or keyword arguments of a jit function are not emulated",
+            where=function.__qualname__,
         )
 
 

@@ -406,5 +406,5 @@ class BackwardCache:
     def add(self, key: Any, back: _Backward) -> list[Program]:
         """Add a backward pass; return the programs that are evicted."""
         self._passes[key] = back
-        gone = [self._passes.popitem(last=False)[1] for _ in range(len(self._passes) - self._size)]
-        return [old.program for old in gone if old.program is not None]
+        evicted = [self._passes.popitem(last=False)[1] for _ in range(len(self._passes) - self._size)]
+        return [old.program for old in evicted if old.program is not None]

@@ -75,7 +75,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
             )
         return init
     if shape is None:
-        raise UnsupportedError("initializer() without a shape", where="shape")
+        raise UnsupportedError("initializer() without a shape is not emulated", where="shape")
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if any(not isinstance(extent, int) or extent <= 0 for extent in extents):
         raise ScriptValueError(

@@ -39,7 +39,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     Tensor(shape=[], dtype=Int64, value= 2)
     """
     if dynamic_len:
-        raise UnsupportedError("sequences of variable length", where="mutable(dynamic_len=True)")
+        raise UnsupportedError("sequences of variable length are not emulated", where="mutable(dynamic_len=True)")
     if isinstance(input_data, Tensor):
         return input_data
     if isinstance(input_data, (int, float)):

@@ -243,7 +243,7 @@ def kind_of(op: Any) -> str:
 def check_tag(tag: Any, text: str) -> None:
     """Raise for a tag of a P2POp other than 0."""
     if tag != 0:
-        raise UnsupportedError(f"tag {tag!r} of a P2POp", where="P2POp.tag", allowed=(0,), vendor=text)
+        raise UnsupportedError(f"tag {tag!r} of a P2POp is not emulated", where="P2POp.tag", allowed=(0,), vendor=text)
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Any, ...]:

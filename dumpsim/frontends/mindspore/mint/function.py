@@ -448,4 +448,4 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None) -> Tensor:
 
 def _no_generator(generator: Any) -> None:
     if generator is not None:
-        raise UnsupportedError("a separate random generator", where="mindspore.mint(generator)")
+        raise UnsupportedError("a separate random generator is not emulated", where="mindspore.mint(generator)")

@@ -131,7 +131,7 @@ def _positional(
     bound.apply_defaults()
     if bound.kwargs:
         raise UnsupportedError(
-            f"the keyword-only arguments {sorted(bound.kwargs)} of a cell with hooks or a bprop",
+            f"keyword-only arguments {sorted(bound.kwargs)} of a cell with hooks or a bprop are not emulated",
             where=f"{type(cell).__name__}.construct",
         )
     return bound.args[1:], {}

@@ -76,9 +76,9 @@ class Cell(CellTree):
         state = self.__dict__
         if name in state.get("_params", ()):
             return self._as_used(state["_params"][name])
-        for place in ("_cells", "_primitives"):
-            if name in state.get(place, ()):
-                return state[place][name]
+        for kind in ("_cells", "_primitives"):
+            if name in state.get(kind, ()):
+                return state[kind][name]
         raise missing_member(self, "Cell", f"The '{type(self).__name__}' object has no attribute '{name}'.", name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -111,16 +111,16 @@ class Cell(CellTree):
             object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        for place in ("_params", "_cells", "_primitives"):
-            if name in self.__dict__[place]:
-                del self.__dict__[place][name]
+        for kind in ("_params", "_cells", "_primitives"):
+            if name in self.__dict__[kind]:
+                del self.__dict__[kind][name]
                 return
         object.__delattr__(self, name)
 
     def _drop(self, name: str) -> None:
         """Remove an attribute before a value of another kind is assigned to it."""
-        for place in ("_params", "_cells", "_primitives"):
-            self.__dict__[place].pop(name, None)
+        for kind in ("_params", "_cells", "_primitives"):
+            self.__dict__[kind].pop(name, None)
         self.__dict__.pop(name, None)
 
     def _register_all(self, parameters: Any) -> None:
@@ -333,7 +333,7 @@ class Cell(CellTree):
 
     def recompute(self, **kwargs: Any) -> None:
         """Raise UnsupportedError: recomputation is not emulated."""
-        raise UnsupportedError("recomputation", where=f"{self.cls_name}.recompute")
+        raise UnsupportedError("recomputation is not emulated", where=f"{self.cls_name}.recompute")
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """Declare how the arguments and Parameters are sliced in each call, see `mindspore.parallel.shard`.
@@ -497,7 +497,7 @@ class GraphCell(Cell):
     """Raise UnsupportedError: networks come from scripts, not from MindIR files."""
 
     def __init__(self, graph: Any, *args: Any, **kwargs: Any) -> None:
-        raise UnsupportedError("networks from MindIR files", where="nn.GraphCell")
+        raise UnsupportedError("networks from MindIR files are not emulated", where="nn.GraphCell")
 
 
 def _are_parameters(values: Any) -> bool:

@@ -154,7 +154,9 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         raise _OutOfRangeError(f"too many indices for tensor of dimension{tensor.ndim}")
     for item in items:
         if item is None or (isinstance(item, Tensor) and item._dtype.kind not in ("int", "uint")):
-            raise UnsupportedError("None or a mask among other indices", where="Tensor index", nearest="ops.gather_nd")
+            raise UnsupportedError(
+                "None or a mask among other indices is not emulated", where="Tensor index", nearest="ops.gather_nd"
+            )
     named = [axis for axis, item in enumerate(items) if not isinstance(item, slice)]
     common = np.broadcast_shapes(*(item.shape for item in items if isinstance(item, Tensor)))
     together = named == list(range(named[0], named[-1] + 1))
@@ -173,7 +175,7 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
             own = rank if rank < start else rank + len(common)
             column: Any = ranges[axis].reshape([-1 if position == own else 1 for position in range(len(shape))])
         elif isinstance(item, Tensor):
-            column = _laid_out(_wrapped(item, tensor.shape[axis]), common, start, shape)
+            column = _expanded(_wrapped(item, tensor.shape[axis]), common, start, shape)
         else:
             _check_index(int(item), tensor.shape[axis], axis)
             column = np.array(int(item) % tensor.shape[axis], np.int64)
@@ -183,7 +185,7 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     return single("GatherNd", [tensor, call("Concat", [tuple(columns), -1])])
 
 
-def _laid_out(indices: Tensor, common: tuple[int, ...], start: int, shape: tuple[int, ...]) -> Any:
+def _expanded(indices: Tensor, common: tuple[int, ...], start: int, shape: tuple[int, ...]) -> Any:
     """Broadcast an index tensor to the shape of the result's indexed axes."""
     if indices._array is not None:
         array = np.broadcast_to(indices._array.astype(np.int64), common)
@@ -214,7 +216,9 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
     """
     if capturing() is not None:
         raise UnsupportedError(
-            "writing a part of a tensor inside a graph", where="Tensor.__setitem__", nearest="ops.tensor_scatter_update"
+            "writing a part of a tensor inside a graph is not emulated",
+            where="Tensor.__setitem__",
+            nearest="ops.tensor_scatter_update",
         )
     array = tensor._values("__setitem__")
     position = _plain(index)

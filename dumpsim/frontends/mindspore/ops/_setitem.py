@@ -38,7 +38,7 @@ def with_item(tensor: Tensor, index: Any, value: Any) -> Tensor:
     items = index if isinstance(index, tuple) else (index,)
     if any(isinstance(item, (Tensor, list, np.ndarray)) for item in items):
         raise UnsupportedError(
-            "index tensors mixed with slices or numbers", where="Tensor.__setitem__",
+            "index tensors mixed with slices or numbers are not emulated", where="Tensor.__setitem__",
             nearest="ops.tensor_scatter_update",
         )  # fmt: skip
     if items in ((Ellipsis,), (None,), (slice(None),)):

@@ -106,7 +106,7 @@ class Primitive(PrimitiveBase):
 
     def set_stage(self, stage: int) -> "Primitive":
         """Raise UnsupportedError: pipeline stages are not emulated."""
-        raise UnsupportedError("pipeline stages", where=f"{self.name}.set_stage({stage})")
+        raise UnsupportedError("pipeline stages are not emulated", where=f"{self.name}.set_stage({stage})")
 
     def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> "Primitive":
         """Set how a parallel run slices the operands: one row of numbers, or one Layout, for each of them.
@@ -124,7 +124,7 @@ class Primitive(PrimitiveBase):
 
     def recompute(self, mode: bool = True) -> "Primitive":
         """Raise UnsupportedError: recomputation is not emulated."""
-        raise UnsupportedError("recomputation", where=f"{self.name}.recompute({mode})")
+        raise UnsupportedError("recomputation is not emulated", where=f"{self.name}.recompute({mode})")
 
     def __call__(self, *args: Any) -> Any:
         from dumpsim.frontends.mindspore.ops._scripted import run

@@ -214,7 +214,7 @@ def data_sink(
     if dataset.queue is not None:
         raise ScriptValueError("The dataset has been used with network.")
     if input_signature is not None:
-        raise UnsupportedError("input_signature", where="data_sink")
+        raise UnsupportedError("input_signature is not emulated", where="data_sink")
     queue = _queue(dataset, 1 if jit_config is None else sink_size, sink_size)
     compiled: dict[str, Callable[[], Any]] = {}
 

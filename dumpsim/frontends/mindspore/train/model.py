@@ -287,7 +287,7 @@ class Model:
     def predict(self, *predict_data: Tensor, backend: Any = None, config: Any = None) -> Any:
         """Return the result of the network for some data."""
         if backend is not None or config is not None:
-            raise UnsupportedError("prediction by another back end", where="Model.predict(backend)")
+            raise UnsupportedError("prediction by another back end is not emulated", where="Model.predict(backend)")
         for value in predict_data:
             if not isinstance(value, (Tensor, tuple, list, int, float)):
                 raise ScriptTypeError(

@@ -28,7 +28,7 @@ def parse_print(print_file_name: str) -> list[Any]:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
 
     if RunSettings.from_environment().mindspore == "2.10":
-        raise UnsupportedError("parse_print, which 2.10 has removed", nearest="--mindspore 2.7")
+        raise UnsupportedError("release 2.10 has no parse_print", nearest="--mindspore 2.7")
     with open(print_file_name, "rb") as file:
         data = file.read()
     if not data:

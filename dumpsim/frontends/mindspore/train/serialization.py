@@ -136,7 +136,7 @@ def save_checkpoint(save_obj: Any, ckpt_file_name: str, **options: Any) -> None:
         )
     asked = {name: value for name, value in options.items() if value not in (None, False, True, "AES-GCM", "ckpt")}
     if asked or options.get("async_save"):
-        raise UnsupportedError(f"the settings {sorted(options)}", where="save_checkpoint")
+        raise UnsupportedError(f"the settings {sorted(options)} are not emulated", where="save_checkpoint")
     path = Path(ckpt_file_name if ckpt_file_name.endswith(".ckpt") else f"{ckpt_file_name}.ckpt")
     whole = b"".join(_encoded(name, tensor.asnumpy(), tensor._dtype.title) for name, tensor in _named(save_obj))
     descriptor, part = create(str(path.parent), 0o400)

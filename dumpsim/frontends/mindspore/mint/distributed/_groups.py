@@ -101,7 +101,7 @@ def init_process_group(
     if init_method is not None and store is not None:
         raise ScriptValueError("Only one of init_method and store is supported.")
     if store is not None:
-        raise UnsupportedError("a TCPStore", where="init_process_group.store", nearest="init_method")
+        raise UnsupportedError("a TCPStore is not emulated", where="init_process_group.store", nearest="init_method")
     if init_method is not None:
         if world_size <= 0:
             raise ScriptValueError("Specified world_size must be a positive integer.")

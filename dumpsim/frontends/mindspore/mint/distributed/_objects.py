@@ -65,7 +65,9 @@ def decode(data: bytes) -> Any:
 
 def _tree(value: Any, depth: int) -> Any:
     if depth > _DEPTH:
-        raise UnsupportedError(f"objects nested more than {_DEPTH} deep, or in themselves", where="object collective")
+        raise UnsupportedError(
+            f"objects nested more than {_DEPTH} deep, or in themselves, cannot be sent", where="object collective"
+        )
     kind = type(value)
     if value is None or kind in (bool, str):
         return value

@@ -102,7 +102,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     array([[3., 4.]], dtype=float32)
     """
     if padding_idx is not None or max_norm is not None:
-        raise UnsupportedError("padding_idx and max_norm", where="mint.nn.functional.embedding")
+        raise UnsupportedError("padding_idx and max_norm are not emulated", where="mint.nn.functional.embedding")
     return single("Embedding", [input, weight, None, None, 2.0, False])
 
 
@@ -154,7 +154,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     array([1., 2.], dtype=float32)
     """
     if inplace:
-        raise UnsupportedError("in-place dropout", where="mint.nn.functional.dropout")
+        raise UnsupportedError("in-place dropout is not emulated", where="mint.nn.functional.dropout")
     result: Tensor = ops.dropout(input, p, training)
     return result
 
@@ -208,7 +208,7 @@ def avg_pool2d(
     """
     if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
         raise UnsupportedError(
-            "ceil_mode, divisor_override or padding with count_include_pad=False",
+            "ceil_mode, divisor_override and padding with count_include_pad=False are not emulated",
             where="mint.nn.functional.avg_pool2d",
         )
     height, width = _pair(padding)
@@ -305,7 +305,9 @@ def cross_entropy(
         result: Tensor = ops.cross_entropy(input, target, reduction=reduction)
         return result
     if label_smoothing and weight is not None:
-        raise UnsupportedError("weight together with label_smoothing", where="mint.nn.functional.cross_entropy")
+        raise UnsupportedError(
+            "weight together with label_smoothing is not emulated", where="mint.nn.functional.cross_entropy"
+        )
     rows, classes = _rows(input, target)
     result = ops.cross_entropy(rows, classes, weight, ignore_index, reduction, label_smoothing)
     return result if reduction != "none" or input.ndim < 3 else ops.reshape(result, target.shape)

@@ -193,7 +193,9 @@ class Conv2d(Cell):
     ) -> None:
         super().__init__()
         if padding_mode != "zeros":
-            raise UnsupportedError(f"padding mode {padding_mode!r}", where="mint.nn.Conv2d", allowed=("zeros",))
+            raise UnsupportedError(
+                f"padding mode {padding_mode!r} is not emulated", where="mint.nn.Conv2d", allowed=("zeros",)
+            )
         extent = _check.positive_pair(kernel_size, "kernel_size", self.cls_name)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         shape = [out_channels, in_channels // groups, *extent]
@@ -231,7 +233,9 @@ class Embedding(Cell):
     ) -> None:
         super().__init__()
         if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
-            raise UnsupportedError("padding_idx, max_norm and scale_grad_by_freq", where="mint.nn.Embedding")
+            raise UnsupportedError(
+                "padding_idx, max_norm and scale_grad_by_freq are not emulated", where="mint.nn.Embedding"
+            )
         table = Normal(1.0) if _weight is None else _weight
         self.weight = _trained(table, [num_embeddings, embedding_dim], dtype, "weight")
         self.weight.requires_grad = not _freeze
@@ -307,7 +311,7 @@ class _BatchNorm(Cell):
     ) -> None:
         super().__init__()
         if not track_running_stats:
-            raise UnsupportedError("track_running_stats=False", where=f"mint.nn.{self.cls_name}")
+            raise UnsupportedError("track_running_stats=False is not emulated", where=f"mint.nn.{self.cls_name}")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight: Any = _trained("ones", [num_features], dtype, "weight") if affine else None
         self.bias: Any = _trained("zeros", [num_features], dtype, "bias") if affine else None

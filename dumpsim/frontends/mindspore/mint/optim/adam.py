@@ -77,7 +77,7 @@ def _adam_defaults(
     if eps < 0.0:
         raise ScriptValueError(f"Invalid epsilon value: {eps}")
     if amsgrad:
-        raise UnsupportedError("amsgrad", where="mindspore.mint.optim")
+        raise UnsupportedError("amsgrad is not emulated", where="mindspore.mint.optim")
     return {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
 
 

@@ -59,12 +59,12 @@ class Dense(Cell):
         self.reshape = ops.Reshape()
         self.shape_op = ops.Shape()
         shape = [out_channels, in_channels]
-        _fits("weight_init", weight_init, shape, self.cls_name)
+        _check_shape("weight_init", weight_init, shape, self.cls_name)
         weight = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
         self.weight = Parameter(initializer(weight, shape, dtype=dtype), name="weight")
         self.bias: Any = None
         if self.has_bias:
-            _fits("bias_init", bias_init, [out_channels], self.cls_name)
+            _check_shape("bias_init", bias_init, [out_channels], self.cls_name)
             bias = Uniform(1 / math.sqrt(in_channels)) if bias_init is None else bias_init
             self.bias = Parameter(initializer(bias, [out_channels], dtype=dtype), name="bias")
             self.bias_add = ops.BiasAdd()
@@ -101,7 +101,7 @@ class Dense(Cell):
 _CHANNELS = ("out_channels", "in_channels")
 
 
-def _fits(name: str, init: Any, shape: list[int], owner: str) -> None:
+def _check_shape(name: str, init: Any, shape: list[int], owner: str) -> None:
     if isinstance(init, Tensor) and list(init.shape) != shape:
         dims = zip(("first", "second"), _CHANNELS[: len(shape)], strict=False)
         wanted = "".join(f", and the {nth} dim must be equal to '{channels}'" for nth, channels in dims)

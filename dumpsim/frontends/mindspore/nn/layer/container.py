@@ -161,7 +161,7 @@ class CellDict(Cell):
     """Raise UnsupportedError: not emulated."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise UnsupportedError("CellDict", where="nn.CellDict", nearest="nn.CellList")
+        raise UnsupportedError("CellDict is not emulated", where="nn.CellDict", nearest="nn.CellList")
 
 
 def __getattr__(name: str) -> Any:

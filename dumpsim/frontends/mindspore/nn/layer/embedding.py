@@ -135,7 +135,9 @@ class EmbeddingLookup(Cell):
             )
         for name, value in (("manual_shapes", manual_shapes), ("max_norm", max_norm)):
             if value is not None:
-                raise UnsupportedError(f"{name}={value!r}", where=f"nn.EmbeddingLookup({name})", allowed=("None",))
+                raise UnsupportedError(
+                    f"{name}={value!r} is not emulated", where=f"nn.EmbeddingLookup({name})", allowed=("None",)
+                )
         self.slice_mode = slice_mode
         self.embedding_size = _check.positive_int(embedding_size, "embedding_size", self.cls_name)
         self.gatherv2 = ops.SparseGatherV2() if sparse else ops.Gather()

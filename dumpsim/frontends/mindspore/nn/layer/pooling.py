@@ -35,7 +35,9 @@ class _PoolNd(Cell):
                 f"For '{self.cls_name}, the 'NHWC' format only support in GPU target, but got device target {target}."
             )
         if self.pad_mode == "PAD":
-            raise UnsupportedError("pad_mode 'pad'", where=f"nn.{self.cls_name}", allowed=("valid", "same"))
+            raise UnsupportedError(
+                "pad_mode 'pad' is not emulated", where=f"nn.{self.cls_name}", allowed=("valid", "same")
+            )
         self.kernel_size = self._window("kernel_size", kernel_size)
         self.stride = self._window("stride", stride)
 
@@ -115,7 +117,8 @@ class AvgPool2d(_PoolNd):
         super().__init__(kernel_size, stride, pad_mode, data_format)
         if padding != 0 or ceil_mode or not count_include_pad or divisor_override is not None:
             raise UnsupportedError(
-                "padding, ceil_mode, count_include_pad=False or divisor_override", where="nn.AvgPool2d"
+                "padding, ceil_mode, count_include_pad=False and divisor_override are not emulated",
+                where="nn.AvgPool2d",
             )
         self.avg_pool = ops.AvgPool(
             kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode, data_format=self.format
@@ -192,7 +195,9 @@ class AvgPool1d(_PoolNd):
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, "NCHW")
         if padding != 0 or ceil_mode or not count_include_pad:
-            raise UnsupportedError("padding, ceil_mode or count_include_pad=False", where="nn.AvgPool1d")
+            raise UnsupportedError(
+                "padding, ceil_mode and count_include_pad=False are not emulated", where="nn.AvgPool1d"
+            )
         self.kernel_size, self.stride = (1, kernel_size), (1, stride)
         self.avg_pool = ops.AvgPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
         self.shape = ops.shape

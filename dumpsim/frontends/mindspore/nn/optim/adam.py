@@ -102,7 +102,7 @@ class Adam(Optimizer):
                 f"but got {kwargs.keys()}."
             )
         if use_amsgrad or any(kwargs.values()):
-            raise UnsupportedError("use_amsgrad, use_lazy and use_offload", where="nn.Adam")
+            raise UnsupportedError("use_amsgrad, use_lazy and use_offload are not emulated", where="nn.Adam")
         self.beta1 = Tensor(_between_0_and_1(beta1, "beta1", self.cls_name), mstype.float32)
         self.beta2 = Tensor(_between_0_and_1(beta2, "beta2", self.cls_name), mstype.float32)
         self.eps = Tensor(_positive(eps, "eps", self.cls_name), mstype.float32)

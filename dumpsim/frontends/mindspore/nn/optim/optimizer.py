@@ -80,7 +80,7 @@ class Optimizer(Cell):
                 "please check the 'parameters'."
             )
         if isinstance(weight_decay, Cell):
-            raise UnsupportedError("a weight decay schedule", where=f"nn.{self.cls_name}(weight_decay)")
+            raise UnsupportedError("a weight decay schedule is not emulated", where=f"nn.{self.cls_name}(weight_decay)")
         self.loss_scale = _loss_scale(loss_scale, self.cls_name)
         self.dynamic_lr = False
         self.dynamic_weight_decay = False
@@ -178,7 +178,9 @@ class Optimizer(Cell):
             members = [members[i] for i in positions]
             rates, decays = [rates[i] for i in positions], [decays[i] for i in positions]
         if self.is_group_lr and self.dynamic_lr:
-            raise UnsupportedError("learning rate schedules of parameter groups", where=f"nn.{self.cls_name}")
+            raise UnsupportedError(
+                "learning rate schedules of parameter groups are not emulated", where=f"nn.{self.cls_name}"
+            )
         if self.is_group_lr:
             self.learning_rate = _SharedParameterTuple(rates)
         else:
@@ -206,7 +208,7 @@ class Optimizer(Cell):
                     f"but got {unknown}."
                 )
             if group.get("grad_centralization"):
-                raise UnsupportedError("centralised gradients", where="grad_centralization")
+                raise UnsupportedError("gradient centralization is not emulated", where="grad_centralization")
             if "order_params" in group:
                 continue
             own_rate = default

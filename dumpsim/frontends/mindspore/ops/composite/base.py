@@ -224,7 +224,7 @@ def grad(
     if return_ids:
         from dumpsim.core.errors import UnsupportedError
 
-        raise UnsupportedError("ids of the gradients", where="grad(return_ids=True)")
+        raise UnsupportedError("ids of the gradients are not emulated", where="grad(return_ids=True)")
 
     def gradient(value: Any, gradients: Any) -> Any:
         return (gradients, value[1:]) if has_aux else gradients

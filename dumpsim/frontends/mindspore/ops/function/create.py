@@ -140,7 +140,9 @@ def _drawn(what: str, values: Any, dtype: Any) -> Tensor:
     from dumpsim.frontends.mindspore._current import capturing
 
     if capturing() is not None:
-        raise UnsupportedError("random tensors inside a graph", where=f"ops.{what}", nearest="nn.Dropout")
+        raise UnsupportedError(
+            "random tensors inside a graph are not emulated", where=f"ops.{what}", nearest="nn.Dropout"
+        )
     return Tensor(np.asarray(values), dtype or mstype.float32)
 
 

@@ -145,7 +145,9 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int | None = None) -> T
         For a different number of repeats per element.
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int):
-        raise UnsupportedError(f"repeats of type {type(repeats).__name__}", where="ops.repeat_interleave")
+        raise UnsupportedError(
+            f"repeats of type {type(repeats).__name__} are not emulated", where="ops.repeat_interleave"
+        )
     return single("RepeatInterleaveInt", [input, repeats, axis, None])
 
 
@@ -191,7 +193,7 @@ def interpolate(
     """
     if mode not in ("nearest", "bilinear") or input.ndim != 4:
         raise UnsupportedError(
-            f"mode {mode!r} of a tensor with {input.ndim} dimensions", where="ops.interpolate",
+            f"mode {mode!r} of a tensor with {input.ndim} dimensions is not emulated", where="ops.interpolate",
             allowed=("nearest and bilinear of (N, C, H, W)",),
         )  # fmt: skip
     if size is None and scale_factor is None:

@@ -55,7 +55,7 @@ _SQRT2 = float(np.float32(np.sqrt(2.0)))
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The element where it is positive, else 0."""
     if inplace:
-        raise UnsupportedError("in-place relu", where="ops.relu(inplace=True)")
+        raise UnsupportedError("in-place relu is not emulated", where="ops.relu(inplace=True)")
     return single("ReLU", [input])
 
 
@@ -272,7 +272,7 @@ def avg_pool2d(
 
     if padding != 0 or ceil_mode or not count_include_pad or divisor_override:
         raise UnsupportedError(
-            "padding, ceil_mode, count_include_pad=False or divisor_override", where="ops.avg_pool2d"
+            "padding, ceil_mode, count_include_pad=False and divisor_override are not emulated", where="ops.avg_pool2d"
         )
     out: Tensor = AvgPool(kernel_size, stride)(input_x)
     return out
@@ -294,7 +294,7 @@ def conv2d(
 def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Extend axes by a constant; `padding` has pairs of amounts, the last axis first."""
     if mode != "constant":
-        raise UnsupportedError(f"padding mode {mode!r}", where="ops.pad(mode)", allowed=("constant",))
+        raise UnsupportedError(f"padding mode {mode!r} is not emulated", where="ops.pad(mode)", allowed=("constant",))
     amounts = [int(n) for n in padding]
     if len(amounts) % 2:
         raise ScriptValueError(f"For 'pad', the size of padding must be divisible by 2, but got {len(amounts)}")
@@ -368,7 +368,9 @@ def nll_loss(
 ) -> Tensor:  # fmt: skip
     """Negative log-likelihood of the target classes, by single operators. [observed 2.10]"""
     if inputs.ndim not in (1, 2):
-        raise UnsupportedError(f"logits of {inputs.ndim} axes", where="ops.nll_loss", allowed=("1", "2"))
+        raise UnsupportedError(
+            f"logits of {inputs.ndim} axes are not emulated", where="ops.nll_loss", allowed=("1", "2")
+        )
     if inputs.ndim == 1:
         inputs, target = reshape(inputs, (1, -1)), reshape(target, (1,))
     if reduction not in ("none", "mean", "sum"):

@@ -54,10 +54,10 @@ def _axes(axis: Any) -> tuple[int, ...]:
 
 def _keep_dims(keepdims: bool, options: dict[str, Any]) -> bool:
     """Accept ``keep_dims`` as another name of ``keepdims``."""
-    kept = options.pop("keep_dims", keepdims)
+    keep = options.pop("keep_dims", keepdims)
     if options:
         raise ScriptTypeError(f"unexpected keyword arguments {sorted(options)}", where="reduction")
-    return bool(kept)
+    return bool(keep)
 
 
 @parsed_once
@@ -80,8 +80,8 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     array([3., 7.], dtype=float32)
     """
     axes = options.pop("axis", dim)
-    kept = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
-    return single("SumExt", [input, None if axes is None else _axes(axes), kept, dtype])
+    keep = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
+    return single("SumExt", [input, None if axes is None else _axes(axes), keep, dtype])
 
 
 def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -> Tensor:
@@ -205,9 +205,9 @@ def topk(
     Tensor(shape=[2], dtype=Int32, value= [1, 2])
     """
     if not largest:
-        raise UnsupportedError("the smallest elements", where="ops.topk(largest=False)")
+        raise UnsupportedError("the choice of the smallest elements is not emulated", where="ops.topk(largest=False)")
     if dim is not None and dim not in (-1, input.ndim - 1):
-        raise UnsupportedError("an axis other than the last", where="ops.topk(dim)")
+        raise UnsupportedError("an axis other than the last is not emulated", where="ops.topk(dim)")
     values, indices = call("TopK", [input, k], {"sorted": sorted})
     return values, indices
 
@@ -267,7 +267,7 @@ def std_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool =
 def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: N803 - vendor's name
     """Euclidean norm along axes."""
     if ord not in (None, 2, "fro"):
-        raise UnsupportedError(f"the norm {ord!r}", where="ops.norm(ord)")
+        raise UnsupportedError(f"the norm {ord!r} is not emulated", where="ops.norm(ord)")
     axes = _axes(dim) or tuple(range(A.ndim))
     squares = call("Square", [A])
     return single("Sqrt", [call("ReduceSum", [squares, axes, keepdim, False])])

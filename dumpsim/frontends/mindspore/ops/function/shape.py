@@ -221,9 +221,9 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
 
 
 def _cut(tensor: Tensor, axis: int, start: int, length: int) -> Tensor:
-    place = _axis(axis, tensor.ndim)
-    begin = tuple(start if n == place else 0 for n in range(tensor.ndim))
-    end = tuple(start + length if n == place else extent for n, extent in enumerate(tensor.shape))
+    at = _axis(axis, tensor.ndim)
+    begin = tuple(start if n == at else 0 for n in range(tensor.ndim))
+    end = tuple(start + length if n == at else extent for n, extent in enumerate(tensor.shape))
     return strided_slice(tensor, begin, end, (1,) * tensor.ndim)
 
 
@@ -235,9 +235,9 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Select a range of one axis."""
-    place = _axis(axis, input.ndim)
-    begin = tuple(start if n == place else 0 for n in range(input.ndim))
-    sizes = tuple(length if n == place else extent for n, extent in enumerate(input.shape))
+    at = _axis(axis, input.ndim)
+    begin = tuple(start if n == at else 0 for n in range(input.ndim))
+    sizes = tuple(length if n == at else extent for n, extent in enumerate(input.shape))
     return single("Slice", [input, begin, sizes])
 
 
@@ -270,9 +270,9 @@ def tile(input: Tensor, dims: Any) -> Tensor:
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
     """Repeat every element along an axis."""
-    place = _axis(axis, x.ndim)
-    wide = tile(expand_dims(x, place + 1), (*[1] * (place + 1), rep, *[1] * (x.ndim - place - 1)))
-    return reshape(wide, (*x.shape[:place], x.shape[place] * rep, *x.shape[place + 1 :]))
+    at = _axis(axis, x.ndim)
+    wide = tile(expand_dims(x, at + 1), (*[1] * (at + 1), rep, *[1] * (x.ndim - at - 1)))
+    return reshape(wide, (*x.shape[:at], x.shape[at] * rep, *x.shape[at + 1 :]))
 
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
@@ -340,8 +340,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     >>> nonzero(Tensor([[0, 3], [5, 0]])).asnumpy().tolist()
     [[0, 1], [1, 0]]
     """
-    places = single("NonZero", [input])
-    return tuple(places[:, axis] for axis in range(input.ndim)) if as_tuple else places
+    indices = single("NonZero", [input])
+    return tuple(indices[:, axis] for axis in range(input.ndim)) if as_tuple else indices
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:

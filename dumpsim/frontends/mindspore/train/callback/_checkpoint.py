@@ -25,14 +25,18 @@ class CheckpointConfig:
         **options: Any,
     ) -> None:  # fmt: skip
         if save_checkpoint_seconds:
-            raise UnsupportedError("checkpoints by time", where="CheckpointConfig(save_checkpoint_seconds)")
+            raise UnsupportedError(
+                "checkpoints by time are not emulated", where="CheckpointConfig(save_checkpoint_seconds)"
+            )
         if any(value not in (None, True, False, 0, "AES-GCM", "ckpt") for value in options.values()):
-            raise UnsupportedError(f"the settings {sorted(options)}", where="CheckpointConfig")
+            raise UnsupportedError(f"the settings {sorted(options)} are not emulated", where="CheckpointConfig")
         check_non_negative_int(save_checkpoint_steps)
         check_non_negative_int(keep_checkpoint_max)
         check_bool(options.get("integrated_save", True))
         if save_checkpoint_steps < 1 or keep_checkpoint_max < 1:
-            raise UnsupportedError("checkpoints by time or in unlimited number", where="CheckpointConfig")
+            raise UnsupportedError(
+                "checkpoints by time or in unlimited number are not emulated", where="CheckpointConfig"
+            )
         self.save_checkpoint_steps = save_checkpoint_steps
         self.keep_checkpoint_max = keep_checkpoint_max
 
