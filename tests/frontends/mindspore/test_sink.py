@@ -170,7 +170,7 @@ def test_get_next_of_a_script():
         rows, labels = fetch()
         np.testing.assert_array_equal(rows.asnumpy(), INPUTS[start : start + 4])
         np.testing.assert_array_equal(labels.asnumpy(), TARGETS[start : start + 4])
-    with pytest.raises(ValueError, match="unknown data queue .nobody."):
+    with pytest.raises(ValueError, match="unknown data queue 'nobody'"):
         ops.GetNext(types, shapes, len(types), "nobody")()
 
 
