@@ -1,4 +1,4 @@
-"""OneHot whose classes are cut: each rank makes the classes of its part. [observed 2.10]"""
+"""OneHot with its classes split over ranks: each rank computes the classes of its part. [observed 2.10]"""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ __all__ = ["cut_classes"]
 
 
 def cut_classes(node: Node, plan: Plan, insert: Inserter, rank: int) -> None:
-    """Let a OneHot take the indices within this rank's classes, and -1 for those of other ranks.
+    """Change the indices of a OneHot: relative to this rank's classes, and -1 for classes of other ranks.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def cut_classes(node: Node, plan: Plan, insert: Inserter, rank: int) -> None:
     part = put("FloorDiv", ids, classes)  # of the ranks' classes
     within = put("Sub", ids, put("Mul", part, classes))
     mine = put("Cast", put("Equal", part, output.index(rank, at)), dtype("int32"))
-    # the index plus one, or zero, less one
+    # (index + 1) * mine - 1
     own = put("Sub", put("Mul", mine, put("Add", put("Mul", within, mine), 1)), 1)
     node.operands[0] = own
     node.operands[1] = constant(classes)

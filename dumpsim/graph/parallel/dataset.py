@@ -1,4 +1,4 @@
-"""The virtual data set, which the arguments of a network pass, and the marks of its results. [spec parallel 2.4]"""
+"""The virtual data set node, through which a network's arguments pass, and the marks of results. [spec parallel 2.4]"""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _MARKER = "ShardIdentity"
 
 
 def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Node | None:
-    """Let the arguments pass a virtual data set, as the graph that is printed first shows it.
+    """Insert a virtual data set after the arguments, as the first printed graph shows it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def insert_dataset(graph: Graph, forward: list[Node], settings: Settings) -> Nod
 
 
 def insert_plans(graph: Graph, forward: list[Node], settings: Settings, find: Find) -> None:
-    """Let the weights that have a plan pass a marker with their strategy, as MindSpore does. [observed 2.10]
+    """Insert a marker with the strategy after each weight that has a plan, as MindSpore does. [observed 2.10]
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def insert_plans(graph: Graph, forward: list[Node], settings: Settings, find: Fi
 
 
 def dataset_plan(dataset: Node, settings: Settings) -> tuple[tuple[TensorLayout, ...], Strategy]:
-    """The layouts of the arguments, and how often their axes are cut."""
+    """Return the layouts of the arguments, and into how many parts their axes are cut."""
     layouts, rows = [], []
     assert isinstance(dataset.abstract, TupleType)
     for at, kind in enumerate(dataset.abstract.items):
@@ -118,12 +118,12 @@ def dataset_plan(dataset: Node, settings: Settings) -> tuple[tuple[TensorLayout,
 
 
 def dataset_layout(settings: Settings, shape: tuple[int, ...], cuts: tuple[int, ...]) -> TensorLayout:
-    """The layout of an argument or result; repeated calculation is on the left here. [spec parallel 2.3]
+    """Return the layout of an argument or result; the dimension of replicas is the leftmost here. [spec parallel 2.3]
 
     Raises
     ------
     StrategyError
-        The devices or the shape do not allow these cuts.
+        If the number of devices or the shape does not allow these cuts.
     """
     used = int(np.prod(cuts, dtype=int))
     if settings.device_num % used:
@@ -136,7 +136,7 @@ def dataset_layout(settings: Settings, shape: tuple[int, ...], cuts: tuple[int, 
 
 
 def drop_markers(graph: Graph) -> None:
-    """Drop what only texts show."""
+    """Drop the nodes that only printed graphs show."""
     _drop(graph, Replacements())
 
 

@@ -1,7 +1,7 @@
-"""A training step as two function graphs: the forward pass, and what calls it, differentiates it and takes gradients.
+"""A training step as two function graphs: the forward pass, and the graph that calls and differentiates it.
 
-The text of a stage shows the forward pass as a function with formal parameters, which the network's own graph calls,
-and whose gradient it takes by ``J``: gradients by weights come out of an environment. [observed 2.10]
+The text of a stage shows the forward pass as a function with formal parameters. The network's own graph calls it and
+takes its gradient with ``J``; gradients of weights are read from an environment. [observed 2.10]
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from dumpsim.graph.mindspore.monads import joined
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.virtual import GATHER
 
-__all__ = ["CALL", "Differentiated", "apart"]
+__all__ = ["CALL", "Differentiated", "split_training_step"]
 
 CALL = "()"  # the type of a node that calls its first operand
 _BETWEEN = ("_MirrorOperator", GATHER)  # between a weight and its users
@@ -35,7 +35,7 @@ class Differentiated:
     token : Constant
         The last formal parameter of `inner`: the monad.
     scope : str
-        Of the cell that is differentiated.
+        Scope of the differentiated cell.
     """
 
     root: Graph
@@ -44,14 +44,15 @@ class Differentiated:
     scope: str
 
 
-def apart(graph: Graph, name: str) -> Differentiated | None:
-    """The function graphs of a graph with monads, whose nodes are changed; None if no gradient is taken, or several.
+def split_training_step(graph: Graph, name: str) -> Differentiated | None:
+    """Split a graph with monads into the function graphs; None if it takes no gradient, or several.
 
     Parameters
     ----------
     graph : Graph
+        Its nodes are modified.
     name : str
-        Of the forward pass.
+        Name of the forward pass.
     """
     nodes = topological([graph.output])
     gradients = [node for node in nodes if node.op_type == GRADIENT]
@@ -71,7 +72,7 @@ class _Splitter:
         self._replaced: dict[int, Value] = {}
         made = [node for node in self._inner if text_of(node).sources]
         self._scope = made[-1].scope if made else "Default"
-        kind = self._loss.abstract  # inserted nodes have none yet
+        kind = self._loss.abstract  # inserted nodes have no type yet
         self._kind = _plain(self._seed.abstract) if isinstance(kind, NoneType) else kind
         self._token = Constant(value="U", abstract=_U)
 
@@ -113,7 +114,7 @@ class _Splitter:
         return self._replaced.get(id(value), value)
 
     def _function(self, loads: Sequence[Node]) -> Graph:
-        """The forward pass with formal parameters, which ends after its reads."""
+        """Return the forward pass as a function with formal parameters, whose result depends on its reads."""
         names = dict(gradient_of(self._gradient).formals)
         formals = [replace(p, debug_name=names.get(p.name, p.debug_name)) for p in self._arguments]
         known: dict[int, Value] = {id(p): formal for p, formal in zip(self._arguments, formals, strict=True)}
@@ -134,7 +135,7 @@ class _Splitter:
         return Graph(name=self._name, parameters=formals, output=output, trail=list(self._inner))
 
     def _reads(self) -> list[list[Node]]:
-        """What each node of the forward pass reads at once, in the order of the program."""
+        """Return the loads that each node of the forward pass reads first, in program order."""
         found: list[list[Node]] = []
         seen: set[int] = set()
         for node in self._graph.trail:
@@ -147,7 +148,7 @@ class _Splitter:
         return found
 
     def _calls(self, inner: Graph) -> tuple[list[Value], Value]:
-        """The call of the function and of its gradient: the gradients, and the token after them."""
+        """Create the calls of the function and of its gradient; return the gradients, and the token after them."""
         first = Constant(value="U", abstract=_U)
         call = _node(f"call @{self._name}", [*self._arguments, first], self._kind)
         self._replaced[id(self._loss)] = call
@@ -180,7 +181,7 @@ class _Splitter:
 
 
 def _load_of(value: Value) -> Node | None:
-    """The Load that a value is, or that sharding put an operator after."""
+    """Return the Load of a value, also if sharding has inserted operators after it."""
     while isinstance(value, Node) and value.op_type in _BETWEEN:
         value = value.operands[0]
     return value if isinstance(value, Node) and value.op_type == "Load" else None

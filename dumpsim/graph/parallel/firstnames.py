@@ -1,4 +1,4 @@
-"""Numbers of the nodes that the stages before the sharding print, which name a node when they print it first.
+"""Numbers of the nodes that are printed by the stages before sharding; a node is named when it is first printed.
 
 [spec parallel 1.5] [observed 2.10: stages of some thirty networks]
 """
@@ -15,21 +15,21 @@ from dumpsim.graph.sequence import flat_operands
 
 __all__ = ["name_early"]
 
-# fitted to one network, the seed's, with and without TensorDump; the last one to networks that train
+# fitted to the seed's network, with and without TensorDump; the last one to networks that train
 _FITTED = MappingProxyType({"seed": 18, "2.7": 22, "2.10": 23})  # [seed 000] [spec parallel 1.5]
-_BY_TENSORDUMP = 38  # its Python function
-# the first stage has the script's function looked up and called, with a parameter for each argument, in a graph; the
-# second one parses the function
+_BY_TENSORDUMP = 38  # nodes of its Python function
+# the first stage has a graph that looks up and calls the script's function, with a parameter for each argument; the
+# second stage parses the function
 _BOOTSTRAP, _PARSED = 3, 1
-# the network's graph, the call of the script's function and this function's graph, as types are inferred; both graphs
+# type inference: the network's graph, the call of the script's function and the function's graph; then both graphs
 # again with monads
 _ROOT, _INFERRED, _WITH_MONADS = 1, 2, 2
-# what tensordump's Python function adds: its own statements, the functions of its checks, which are copied with monads
+# nodes of tensordump's Python function: its own statements, the functions of its checks, and their copies with monads
 _CHECKS, _FUNCTIONS, _COPIES = 6, 24, 9
 
 
 def name_early(graph: Graph, find: Find, names: NodeNames, numbers: Numbers, release: str) -> None:
-    """Name the nodes of a graph as the stages before the sharding do.
+    """Name the nodes of a graph as the stages before sharding do.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def name_early(graph: Graph, find: Find, names: NodeNames, numbers: Numbers, rel
     numbers.take(_ROOT)
     for node in later:
         names.name(node)
-    # statements whose values nobody reads are kept by a StopGradient and a Depend, several by a tuple of them; each
-    # item of a tuple is taken by a function
+    # an unused statement is kept alive by a StopGradient and a Depend, several by a tuple of them; a function call
+    # takes each item of a tuple
     numbers.take(items + (0 if not dead else 2 if dead == 1 else 3) + _INFERRED)
     for node in graph.trail:
         if not text_of(node).variable:
@@ -74,17 +74,17 @@ def name_early(graph: Graph, find: Find, names: NodeNames, numbers: Numbers, rel
 
 
 def _dead(graph: Graph) -> int:
-    """The number of results that nobody reads."""
+    """Return the number of unused results."""
     used = {id(value) for node in graph.trail for value in node.operands} | {id(graph.output)}
     used |= {id(value) for value in flat_operands(graph.output)} if isinstance(graph.output, Node) else set()
     return sum(id(node) not in used for node in graph.trail)
 
 
 def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) -> None:
-    """Name the Loads of weights: each operator's are followed by an UpdateState, before several become one.
+    """Name the Loads of weights: an UpdateState follows those of each operator, until a later pass joins them.
 
-    A tuple with weights that an operator takes has an UpdateState of its own, which nothing joins: the tuple, the token
-    before it and one more node are made anew.
+    A tuple of weights that an operator takes has an UpdateState of its own, which is never joined: the tuple, the token
+    before it and one more node are recreated.
     """
     known: dict[int, Value] = {}
     shown = copied(graph, known)
@@ -95,11 +95,11 @@ def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) ->
     bundles = {id(node) for node in graph.trail if node.op_type == "MakeTuple"}
     made = _Places([node for node in nodes if all(node is not value for value in known.values())])
     seen: set[str] = set()
-    group: list[list[str]] = []  # what the operators read since the last such tuple, or that
-    follows = False  # such a tuple
+    group: list[list[str]] = []  # weights read by the operators since the last such tuple, or by the tuple
+    follows = False  # whether the last reader was such a tuple
 
     def state(mine: Sequence[str]) -> int | None:
-        """Which UpdateState orders exactly these Loads."""
+        """Return the index of the UpdateState that orders exactly these Loads."""
         return made.states.get(frozenset(mine))
 
     for node in graph.trail:
@@ -121,7 +121,7 @@ def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) ->
         for name in mine:
             if name in place:
                 names.give("Load", place[name])
-            else:  # of a statement whose value nobody reads
+            else:  # of an unused statement
                 names.take()
         seen.update(mine)
         if id(node) in bundles:
@@ -145,17 +145,17 @@ def _name_reads(graph: Graph, find: Find, names: NodeNames, *, is_bare: bool) ->
 
 
 def _operands(node: Node) -> list[Value]:
-    """What a node takes itself, and the items of what it takes that are bundles no line made."""
+    """Return the parameters that a node takes directly; none of a tuple."""
     return [] if node.op_type == "MakeTuple" else [v for v in node.operands if isinstance(v, Parameter)]
 
 
 class _Places:
-    """Which UpdateState, and which tuple before it, belongs to which weights, by their places among their type.
+    """Indexes, among nodes of their type, of the UpdateStates and the tuples before them, by the weights they order.
 
     Parameters
     ----------
     nodes : sequence of Node
-        Those that monads added, in the order of the text.
+        The nodes that were added with monads, in the order of the text.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

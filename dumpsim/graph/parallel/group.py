@@ -12,7 +12,7 @@ _SHIFT = 47
 
 
 def hashed(text: str) -> int:
-    """``std::hash`` of a string, as the GNU library has it on 64 bits: MurmurHash2-64A.
+    """Return ``std::hash`` of a string, as in the GNU library on 64 bits: MurmurHash2-64A.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def hashed(text: str) -> int:
 
 
 def ranks_text(ranks: Sequence[int], devices: int) -> str:
-    """The attribute ``group_ranks``.
+    """Return the attribute ``group_ranks``.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def ranks_text(ranks: Sequence[int], devices: int) -> str:
 
 
 def group_name(ranks: Sequence[int], devices: int, target: str = "Ascend") -> str:
-    """The name of the group of these ranks.
+    """Return the name of the group of these ranks.
 
     Examples
     --------

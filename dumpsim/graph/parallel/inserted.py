@@ -1,6 +1,6 @@
 """Nodes that sharding inserts: redistribution, forward communication, mirrors and virtual operators.
 
-Types are inferred later; `text` holds what the vendor prints besides the attributes of the operator.
+Types are inferred later; `text` has what the vendor prints in addition to the attributes of the operator.
 """
 
 import re
@@ -28,7 +28,7 @@ _BACKWARD = {"side_effect_backprop_mem": True}
 
 
 def instance_hash(full_name: str, index: int) -> int:
-    """The number in the instance name of an inserted node: a hash of the node beside it. [observed 2.10]
+    """Return the number in the instance name of an inserted node: a hash of the adjacent node's name. [observed 2.10]
 
     Examples
     --------
@@ -39,14 +39,14 @@ def instance_hash(full_name: str, index: int) -> int:
 
 
 def beside_control(node: Node) -> Node:
-    """An operator in whose scope to insert for the sake of a control node."""
+    """Return an operator that gives the scope for nodes inserted for a control node."""
     text = node.text
     mine = NodeText(call_scope=text.call_scope, block_scope=text.block_scope) if text is not None else NodeText()
     return Node(op_type=node.op_type, operands=[], abstract=NoneType(), scope=node.scope, text=mine)
 
 
 def rename_replaced(node: Node, full_name: str, strategy: Strategy) -> None:
-    """Name an operator as the one that the vendor makes anew in its place. [observed 2.10: Squeeze]"""
+    """Name an operator as the one by which the vendor replaces it. [observed 2.10: Squeeze]"""
     text = text_of(node)
     text.variable, text.instance_name = "", f"redistribution_op_{instance_hash(full_name, 0)}"
     text.attrs.clear()
@@ -54,23 +54,23 @@ def rename_replaced(node: Node, full_name: str, strategy: Strategy) -> None:
 
 
 def is_communication(node: Node) -> bool:
-    """Whether a node is the communication after an operator, or what belongs to it: it brings results together."""
+    """Whether a node belongs to the communication after an operator, which combines the ranks' results."""
     return _COMMUNICATION.fullmatch((node.text.instance_name or "") if node.text is not None else "") is not None
 
 
 def _count(step: Transfer) -> int:
-    """How many named operators a step takes."""
+    """Return the number of named operators of a step."""
     return 3 if isinstance(step, Join) and step.axis else 1
 
 
 class Inserter:
-    """Makes nodes for one rank.
+    """Creates nodes for one rank.
 
     Parameters
     ----------
     settings : Settings
     made : list of Node
-        Where the nodes are put, in the order of the program.
+        The program, to which the nodes are appended.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Inserter:
     def node(
         self, op_type: str, operands: Sequence[Any], beside: Node, instance: str | None = None, **about: Any
     ) -> Node:
-        """A node in the scope of another; `about`: ``attrs`` of the kernel, ``shown`` by the text besides."""
+        """Create a node in the scope of another; `about`: ``attrs`` of the kernel, ``shown`` by the text only."""
         place = beside.text
         text = NodeText(instance_name=instance, attrs=dict(about.get("shown", {})), given=tuple(about.get("attrs", ())))
         if place is not None:
@@ -106,16 +106,16 @@ class Inserter:
         return made
 
     def take_back(self, node: Node) -> None:
-        """Take the last node out of the program."""
+        """Remove the last node of the program."""
         assert self._made[-1] is node
         self._made.pop()
 
     def put(self, node: Node) -> None:
-        """Put a node into the program."""
+        """Append a node to the program."""
         self._made.append(node)
 
     def group(self, ranks: Sequence[int]) -> dict[str, Any]:
-        """The attribute that names a group."""
+        """Return the attribute that names a group."""
         name = group_name(ranks, self._settings.device_num, self._settings.target)
         self.groups.setdefault(name, tuple(ranks))
         return {"group": name}
@@ -135,16 +135,16 @@ class Inserter:
         *,
         replaced: bool,
     ) -> Value:
-        """The operators of a redistribution of parts of `shape`.
+        """Insert the operators of a redistribution of parts of `shape`, and return the last value.
 
         Parameters
         ----------
         beside : Node
-            The consumer, whose scope they take.
+            The consumer, whose scope they get.
         source : str
-            Full name of the operator that made the value, or of the Reshape that gives way.
+            Full name of the operator that computes the value, or of the replaced Reshape.
         replaced : bool
-            They take the place of the script's Reshape, and are named from the last one on.
+            Whether they replace the script's Reshape; then they are numbered from the last one.
         """
         number, turn = 0, 1
         if replaced:
@@ -202,7 +202,7 @@ class Inserter:
         return node
 
     def all_gather(self, value: Value, ranks: Sequence[int], beside: Node, instance: str) -> Node:
-        """The parts of a group of ranks, one after another along axis 0."""
+        """Insert an AllGather, which concatenates the parts of a group of ranks along axis 0."""
         attrs = {**self.group(ranks), "rank_size": len(ranks)}
         return self.node("AllGather", [value], beside, instance, attrs=attrs, shown=self._shown(ranks))
 
@@ -218,7 +218,7 @@ class Inserter:
         instance: str | None = None,
         beside: Node | None = None,
     ) -> Node:
-        """The communication after an operator whose result is in parts on several ranks.
+        """Insert the communication after an operator whose result is distributed over several ranks.
 
         Parameters
         ----------
@@ -230,12 +230,12 @@ class Inserter:
         instance : str, optional
             Instance name, with ``{}`` for the name of the operator.
         beside : Node, optional
-            The operator, where `node` is one of its results.
+            The operator, if `node` is one of its results.
         """
         beside = beside or node
         shown = self._shown(ranks) if instance is None else {}
         if instance is None:
-            instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last one
+            instance = f"forward_op_{instance_hash(name, int(kind == 'mean'))}"  # numbered from the last node
         instance = instance.format("ReduceScatter" if kind == "scatter" else "AllReduce")
         if kind == "scatter":
             attrs = {"op": "sum", **self.group(ranks), "rank_size": len(ranks)}
@@ -250,7 +250,7 @@ class Inserter:
     # -- training
 
     def mirror(self, value: Value, ranks: Sequence[int], weight: str, beside: Node, into: Value | None = None) -> Node:
-        """The operator whose gradient sums the ranks' gradients by a weight; `into`: those accumulated there."""
+        """Insert the operator whose gradient sums the ranks' gradients of a weight, or those accumulated in `into`."""
         attrs = {
             **self.group(ranks),
             "fusion": 1,
@@ -266,25 +266,25 @@ class Inserter:
         return self._unscoped(self.node(name, [value, into], beside, name, attrs=attrs, shown=shown))
 
     def assign_add(self, value: Value, into: Value, beside: Node) -> Node:
-        """The operator whose gradient is added to what the parts of the batch before gave."""
+        """Insert the operator whose gradient is added to that of the previous parts of the batch."""
         name, attrs = "_VirtualAssignAdd", {"group": "", "fusion": 1}
         shown = {**_ENFORCED, **_BACKWARD}
         return self._unscoped(self.node(name, [value, into], beside, name, attrs=attrs, shown=shown))
 
     @staticmethod
     def _unscoped(node: Node) -> Node:
-        """Put a node that stands beside a Load into the Load's scope. [observed 2.10]"""
+        """Set the scope of a node that follows a Load to the Load's. [observed 2.10]"""
         node.scope = "Default"
         return node
 
     def part_end(self, value: Value, beside: Node) -> Node:
-        """The marker of a part's loss."""
+        """Insert the marker of a part's loss."""
         return self.node("_VirtualPipelineEnd", [value], beside, "end_node")
 
     def optimizer_gather(
         self, value: Value, ranks: Sequence[int], weight: str, beside: Node, into: Value | None = None
     ) -> Node:
-        """The gathering of a weight that the parallel optimizer cut; `into`: where its gradients are accumulated."""
+        """Insert the gathering of a weight that the parallel optimizer cut; gradients are accumulated in `into`."""
         attrs = {**self.group(ranks), "rank_size": len(ranks), "_mean": self._settings.gradients_mean}
         shown = {**self._shown(ranks), "mirror_user_id": weight}
         name = "parallel_optimizer_allgather_not_recompute"
@@ -292,7 +292,7 @@ class Inserter:
         return self.node(GATHER, operands, beside, name, attrs=attrs, shown=shown)
 
     def virtual_div(self, value: Value, divisor: int, beside: Node, name: str) -> Node:
-        """The operator whose gradient is divided by the number of copies of the loss."""
+        """Insert the operator whose gradient is divided by the number of copies of the loss."""
         return self.node(
             "_VirtualDiv",
             [value],
@@ -303,6 +303,6 @@ class Inserter:
         )
 
     def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...], *, is_item: bool = False) -> Node:
-        """The marker of a result; `is_item`: of several results one. [observed 2.10]"""
+        """Insert the marker of a result; `is_item`: whether it is one of several. [observed 2.10]"""
         shown = {**_ENFORCED, **(_KEPT if is_item else {}), "in_strategy": (row,)}
         return self.node("_VirtualOutput", [value], beside, "_VirtualOutput", shown=shown)

@@ -1,4 +1,4 @@
-"""Types of the values of one rank: inferred anew from the slices of arguments and weights."""
+"""Types of the values of one rank, inferred from the slices of arguments and weights."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -28,13 +28,13 @@ def infer_slices(
     weights: Weights,
     find: Find,
 ) -> dict[str, TensorLayout]:
-    """Infer the types of all values of one rank; the layouts of its weights by name.
+    """Infer the types of all values of one rank, and return the layouts of its weights by name.
 
     Parameters
     ----------
     graph : Graph
     forward : iterable of Node
-        The nodes of the forward pass: their constants have been cut.
+        The nodes of the forward pass, whose constants have been cut already.
     arguments : mapping
         The layouts of the arguments.
     weights : Weights
@@ -92,14 +92,14 @@ def infer_slices(
 
 
 def _as_result(abstract: Abstract) -> Abstract:
-    """The type of what control flow gives."""
+    """Return the type of a result of control flow."""
     if isinstance(abstract, TensorType):
         return replace(abstract, ref_key=None, constant=False, value=None)
     return abstract
 
 
 def infer_local(node: Node, find: Find) -> Abstract:
-    """The type of a node whose operands have their local types."""
+    """Return the type of a node whose operands have their local types."""
     operands = node.operands
     if isinstance(node.abstract, MonadType):
         return node.abstract
@@ -123,7 +123,7 @@ def infer_local(node: Node, find: Find) -> Abstract:
 
 
 def _infer_rule(node: Node, find: Find) -> Abstract:
-    """The type of a custom-gradient node; the values of its rule are inferred anew, too."""
+    """Return the type of a custom-gradient node; infer the types of its rule, too."""
     assert isinstance(node.abstract, TupleType)
     kinds = tuple(_plain(value.abstract) for value in node.operands[: len(node.abstract.items)])
     rule = node.attrs["rule"]
@@ -137,7 +137,7 @@ def _infer_rule(node: Node, find: Find) -> Abstract:
 
 
 def fit_constants(node: Node, before: Mapping[int, Abstract]) -> None:
-    """Give constants of one number the shape that the other operands have now: the vendor makes them after sharding.
+    """Give uniform constants the local shape of the other operands, since the vendor creates them after sharding.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def fit_constants(node: Node, before: Mapping[int, Abstract]) -> None:
 
 
 def local_type(value: Value, shape: tuple[int, ...]) -> TensorType:
-    """The type of a tensor with another shape."""
+    """Return the type of a tensor with another shape."""
     assert isinstance(value.abstract, TensorType)
     return replace(value.abstract, shape=shape)
 

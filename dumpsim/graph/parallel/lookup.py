@@ -1,4 +1,4 @@
-"""Gather from a table whose rows are cut: each rank looks up its own and gives zeros for the rest. [observed 2.10]"""
+"""Gather from a table whose rows are split over ranks: each returns its own rows, zeros for others. [observed 2.10]"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +14,16 @@ from dumpsim.graph.parallel.plan import Plan
 
 __all__ = ["LOOKUP_NODES", "fold_types", "look_up"]
 
-# in the order in which the vendor makes them, which numbers their instance names
+# in the vendor's order of creation, which gives the numbers in instance names
 _MADE = (
     *("Sub", "ReLU", "Minimum", "Equal", "Gather", "DType", "DtypeToEnum"),
     *("Cast", "ExpandDims", "Mul", "Communication"),
 )
-LOOKUP_NODES = frozenset({"DType", "DtypeToEnum"})  # the kernels never see them: types are folded
+LOOKUP_NODES = frozenset({"DType", "DtypeToEnum"})  # folded to types before kernels are selected
 
 
 def look_up(node: Node, kind: DType, plan: Plan, insert: Inserter, rank: int) -> tuple[Node, str]:
-    """Let a Gather take the row numbers of this rank's part; its result is zero for rows of other ranks.
+    """Change the row numbers of a Gather to those of this rank's part; its result is zero for rows of other ranks.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def look_up(node: Node, kind: DType, plan: Plan, insert: Inserter, rank: int) ->
     Returns
     -------
     Node
-        What the ranks have to sum.
+        The value to be summed over the ranks.
     str
         Instance name of the communication that sums, with ``{}`` for the name of the operator.
     """
@@ -53,15 +53,15 @@ def look_up(node: Node, kind: DType, plan: Plan, insert: Inserter, rank: int) ->
 
     insert.take_back(node)
     own = put("Sub", [ids, offset])
-    kept = put("Minimum", [put("ReLU", [own]), np.array(rows - 1, kind.numpy)])
-    node.operands[1] = kept
+    clipped = put("Minimum", [put("ReLU", [own]), np.array(rows - 1, kind.numpy)])
+    node.operands[1] = clipped
     text = text_of(node)
     text.variable, text.instance_name = "", f"{base}{numbers['Gather']}"
     for made in (node, own):
         text_of(made).node_attrs["in_strategy"] = plan.strategy
     text.attrs.clear()
     insert.put(node)
-    found = put("Equal", [own, kept])
+    found = put("Equal", [own, clipped])
     number = put("DtypeToEnum", ["DtypeToEnum", "dtype", put("DType", [node])])
     mask = put("Cast", [found, number])
     for _ in range(len(table.shape) - 1):
@@ -70,7 +70,7 @@ def look_up(node: Node, kind: DType, plan: Plan, insert: Inserter, rank: int) ->
 
 
 def fold_types(node: Node) -> Value | None:
-    """The number type that such a node stands for; None for other nodes.
+    """Return the number type that a node of `LOOKUP_NODES` computes; None for other nodes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The losses of a network that is split: each rank that has a copy seeds it with a share. [spec parallel 2.7]"""
+"""The losses of a split network: each rank that has a copy starts its gradient with a share. [spec parallel 2.7]"""
 
 from collections.abc import Iterable
 
@@ -14,12 +14,12 @@ __all__ = ["divide", "divided", "makers_of"]
 
 
 def makers_of(losses: Iterable[Value]) -> set[int]:
-    """The ids of the operators that make the losses."""
+    """Return the ids of the operators that compute the losses."""
     return {id(source_of(loss)[0]) for loss in losses}
 
 
 def divide(node: Node, output: TensorLayout, name: str, insert: Inserter, settings: Settings) -> None:
-    """Divide the gradient of the loss that an operator makes by the number of its copies."""
+    """Divide the gradient of a loss by the number of its copies, at the operands of the operator that computes it."""
     divisor = _copies(output, settings)
     for at, value in enumerate(node.operands if divisor > 1 else ()):
         if isinstance(value.abstract, (TensorType, NoneType)) and not isinstance(value, Constant):
@@ -27,7 +27,7 @@ def divide(node: Node, output: TensorLayout, name: str, insert: Inserter, settin
 
 
 def divided(loss: Source, insert: Inserter, settings: Settings, node: Node) -> Value:
-    """The same of a loss that control flow gives, before the node that takes its gradient."""
+    """Divide the gradient of a loss that control flow returns, before the node that takes its gradient."""
     divisor = _copies(loss.layout, settings)
     if divisor == 1:
         return loss.value

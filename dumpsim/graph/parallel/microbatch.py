@@ -1,7 +1,7 @@
-"""The batch in parts: which nodes belong to which part, and one part after another.
+"""A batch in parts: assigns nodes to parts, and runs one part after another.
 
-The slices of ``GradAccumulationCell`` say how many parts there are. The forward pass of a part waits for the end of the
-backward pass of the part before. [source grad_accumulation_utils.cc]
+The slices of ``GradAccumulationCell`` state the number of parts. The forward pass of a part waits for the end of the
+backward pass of the previous part. [source grad_accumulation_utils.cc]
 """
 
 import heapq
@@ -20,7 +20,7 @@ _PREFIX = "accu_grads."
 
 
 def parts_of(nodes: Iterable[Node]) -> dict[int, int]:
-    """The number of the part that each node belongs to, by the id of the node; empty if the batch is whole."""
+    """Return the number of each node's part, by the id of the node; empty if the batch is not split."""
     found: dict[int, int] = {}
     for node in nodes:
         count = _count(node)
@@ -37,7 +37,7 @@ def parts_of(nodes: Iterable[Node]) -> dict[int, int]:
 
 
 def _count(node: Node) -> int:
-    """The number of parts that a slice says, 0 for other nodes."""
+    """Return the number of parts that a slice states, 0 for other nodes."""
     if node.op_type != "StridedSlice" or node.text is None:
         return 0
     count: int = node.text.attrs.get(_COUNT, 0)
@@ -45,19 +45,19 @@ def _count(node: Node) -> int:
 
 
 def accumulators(graph: Graph) -> dict[str, Parameter]:
-    """The Parameters in which gradients are accumulated, by the names of the weights."""
+    """Return the Parameters in which gradients are accumulated, by the names of the weights."""
     return {p.name.removeprefix(_PREFIX): p for p in graph.parameters if p.is_weight and p.name.startswith(_PREFIX)}
 
 
 def ends_of(nodes: Iterable[Node]) -> set[int]:
-    """The ids of the nodes that add up what the parts give."""
+    """Return the ids of the nodes that sum the results of the parts."""
     return {id(node) for node in nodes if node.text is not None and "forward_end" in node.text.attrs}
 
 
 def mark_parts(nodes: Sequence[Node], parts: dict[int, int]) -> None:
-    """Mark the nodes where the forward pass of a part begins, and those with whose gradients its backward pass ends.
+    """Mark the nodes that begin the forward pass of a part, and those whose gradients end its backward pass.
 
-    These are the first operator that takes a weight, and its likes in the other parts.
+    The latter are the first operator that takes a weight, and its counterparts in the other parts.
     """
     first: tuple[object, ...] | None = None
     for node in nodes:
@@ -86,7 +86,7 @@ def _weights(node: Node) -> Iterable[Parameter]:
 
 
 def run_in_turn(graph: Graph) -> Graph:
-    """Let the forward pass of each part wait for the backward pass of the part before, once gradients are expanded."""
+    """Make the forward pass of each part wait for the previous part's backward pass, after gradients are expanded."""
     begins: dict[int, list[Node]] = {}
     ends: dict[int, list[Node]] = {}
     for node in graph.trail:
@@ -121,7 +121,7 @@ def run_in_turn(graph: Graph) -> Graph:
 
 
 def _sorted(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes after what they take; the earlier part comes first, then the order of before."""
+    """Sort nodes topologically; nodes of earlier parts come first, then the previous order counts."""
     own = {id(node): at for at, node in enumerate(nodes)}
     last = len(nodes)
     parts = [node.text.primal.get(_PART, last) if node.text is not None else last for node in nodes]

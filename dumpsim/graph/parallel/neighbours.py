@@ -1,7 +1,7 @@
-"""Who takes a value, in the vendor's order, and what layout the takers of a Reshape want.
+"""Users of a value, in the vendor's order, and the layout that the users of a Reshape want.
 
-The vendor registers the users of a node as it walks over the graph breadth-first from the result.
-A user that is nearer to the result is therefore found before others. [vendor FuncGraphManager::AcquireNodes]
+The vendor registers the users of a node while it walks over the graph breadth-first from the result.
+A user nearer to the result is therefore found before others. [vendor FuncGraphManager::AcquireNodes]
 [observed 2.10: networks that use both items of an ArgMaxWithValue]
 """
 
@@ -15,19 +15,19 @@ from dumpsim.graph.parallel.plan import Edge
 __all__ = ["Users", "next_layout", "users_of"]
 
 Users = Mapping[int, list[Edge]]
-_ORDERING = frozenset({"Depend", "UpdateState"})  # their later operands say what comes before, not what is passed on
+_ORDERING = frozenset({"Depend", "UpdateState"})  # their later operands only order side effects
 _OBSERVERS = frozenset({"Print", "TensorDump"})
 
 
 def users_of(roots: Iterable[Value | None], nodes: Iterable[Node]) -> dict[int, list[Edge]]:
-    """The operands that take each value, by the id of the value.
+    """Return the uses of each value, by the id of the value.
 
     Parameters
     ----------
     roots : iterable of Value
         The results.
     nodes : iterable of Node
-        All nodes; those that no result needs come last.
+        All nodes; those that no result depends on come last.
 
     Examples
     --------
@@ -62,22 +62,22 @@ def next_layout(
     wanted: Callable[[Edge], TensorLayout | None],
     before: TensorLayout | None,
 ) -> tuple[TensorLayout | None, bool]:
-    """What the first taker of a Reshape wants, and whether another Reshape takes it.
+    """Return the layout that the first user of a Reshape wants, and whether another Reshape uses it.
 
     Parameters
     ----------
     node : Node
     users : mapping
     wanted : callable
-        The layout of an operand of an operator that is cut; None for other nodes.
+        Returns the layout of an operand of a split operator; None for other nodes.
     before : TensorLayout or None
-        The layout that the Reshape starts from: where its value is printed or dumped first, it keeps that.
+        The layout before the Reshape; it is used if the value is printed or dumped first.
     """
     visited: set[int] = set()
     leads_on = False
 
     def search(value: Value, part: int | None) -> TensorLayout | None:
-        """Search what follows a value; `part` is the item of a tuple that the Reshape is."""
+        """Search the users of a value; `part` is the item of a tuple that contains the Reshape."""
         nonlocal leads_on
         for edge in users.get(id(value), ()):
             user = edge.node
@@ -105,6 +105,6 @@ def next_layout(
 
 
 def _takes(node: Node, part: int | None) -> bool:
-    """Whether a node takes this part of a tuple."""
+    """Whether a node takes this item of a tuple."""
     place = node.operands[1]
     return part is None or not isinstance(place, Constant) or place.value == part

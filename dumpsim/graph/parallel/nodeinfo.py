@@ -1,4 +1,4 @@
-"""The nodes of a network that is split, as a dictionary by graph: what a compiled phase reports. [observed 2.10]"""
+"""The nodes of a split network as a dictionary by graph, which a compiled phase reports. [observed 2.10]"""
 
 from collections import Counter
 from typing import Any
@@ -15,16 +15,16 @@ from dumpsim.graph.parallel.stagetext import primitive_attributes, with_monads
 __all__ = ["node_dictionary"]
 
 Info = dict[str, dict[str, Any]]
-_SHOWN_AS = {"_VirtualDataset": "MakeTuple"}  # a later pass has replaced it when the script asks [observed 2.10]
+_SHOWN_AS = {"_VirtualDataset": "MakeTuple"}  # a later pass replaces it before the script can ask [observed 2.10]
 
 
 def node_dictionary(graph: Graph, find: Find) -> dict[str, Info]:
-    """``{"@graph_0": {"MatMul-0": {"inputs": [...], "attrs": {...}}}}``, nodes in the order of the text.
+    """Return ``{"@graph_0": {"MatMul-0": {"inputs": [...], "attrs": {...}}}}``, with nodes in the order of the text.
 
     Parameters
     ----------
     graph : Graph
-        After the sharding, without monads.
+        After sharding, without monads.
     find : callable
         The definition of an operator type.
 
@@ -47,7 +47,7 @@ def node_dictionary(graph: Graph, find: Find) -> dict[str, Info]:
 
 
 def _described(graph: Graph, find: Find) -> Info:
-    """The nodes of a graph without gradients."""
+    """Return the nodes of a graph without gradients."""
     shown = with_monads(drop_custom_gradients(graph), find)
     return _Graph(find).described(topological([shown.output]), shown.output)
 
@@ -61,7 +61,7 @@ class _Graph:
         self._counts: Counter[str] = Counter()
 
     def described(self, nodes: list[Node], output: Value | None) -> Info:
-        """The nodes, and the Return after them."""
+        """Return the nodes, followed by the Return."""
         found: Info = {}
         for node in nodes:
             kind = "J" if node.op_type == GRADIENT else _SHOWN_AS.get(node.op_type, node.op_type)
@@ -89,7 +89,7 @@ class _Graph:
 
 
 def _constant(value: Constant) -> Any:
-    """A constant: numbers, truth and text as they are, everything else as text."""
+    """Return a constant: numbers, bools and strings unchanged, everything else as text."""
     kind = value.abstract
     if isinstance(kind, MonadType):
         return kind.kind

@@ -1,4 +1,4 @@
-"""The order in which the vendor numbers the operators of a network, whose names inserted nodes take up."""
+"""The order in which the vendor numbers the operators of a network, on whose names those of inserted nodes depend."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,10 +9,10 @@ __all__ = ["naming_order"]
 
 
 def naming_order(graph: Graph, forward: Sequence[Node]) -> list[Node]:
-    """The nodes of the forward pass in the order of their numbers.
+    """Return the nodes of the forward pass in the order of their numbers.
 
-    That is the order of the program; in networks with branches or loops, it is the order in which they are found from
-    the result on: a node comes before its operands, and a function before its arguments. [observed 2.10]
+    That is the order of the program. In networks with branches or loops, it is the order of a search from the result:
+    a node comes before its operands, and a function before its arguments. [observed 2.10]
     """
     if not any(node.blocks for node in forward):
         return list(forward)

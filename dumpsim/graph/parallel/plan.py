@@ -1,4 +1,4 @@
-"""Which operators of a network are cut, and how: the layouts of all of them, before anything is inserted."""
+"""Plans which operators of a network are cut, and how: the layouts of all of them, before nodes are inserted."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,11 +29,11 @@ from dumpsim.graph.parallel.settings import Settings
 
 __all__ = ["Edge", "Plan", "edges_of", "forward_nodes", "is_cut", "plan_of", "source_of"]
 
-# nodes that order, bundle or pass values on: their values lie as their operands do
+# nodes that order, bundle or pass values on: the layout is that of the operands
 _PASSING = frozenset(
     {"MakeTuple", "TupleGetItem", "Load", "Depend", "UpdateState", "Return", "StopGradient", "TensorDump", "Print"}
 )
-# operators without a layout; the vendor passes over a loss of this name, which scripts define [observed 2.10]
+# operators without a layout; the vendor skips a loss of this name, which scripts define [observed 2.10]
 _UNCUT = frozenset({"Reshape", GRADIENT, "_VirtualDataset", CUSTOM_GRADIENT, "VirtualLoss"})
 
 
@@ -46,7 +46,7 @@ class Edge:
 
     @property
     def value(self) -> Value:
-        """What the operand is."""
+        """The operand."""
         return self.node.operands[self.at]
 
 
@@ -59,7 +59,7 @@ class Plan:
     edges : tuple of Edge
         Its tensor operands, in the order of `layouts.inputs`.
     is_given : bool
-        The script gave the strategy.
+        Whether the script gave the strategy.
     """
 
     node: Node
@@ -81,24 +81,24 @@ def is_cut(node: Node) -> bool:
 
 
 def forward_nodes(graph: Graph) -> list[Node]:
-    """The nodes of the forward pass in the order of the program; all of them where no gradient is taken.
+    """Return the nodes of the forward pass in program order; all nodes if no gradient is taken.
 
-    What else follows from the arguments, before any gradient, belongs to it, too.
+    Other nodes that depend on the arguments, but not on a gradient, belong to it, too.
 
     Raises
     ------
     UnsupportedError
-        A gradient is taken inside of control flow.
+        If a gradient is taken inside of control flow.
     """
     gradients = [node for node in graph.trail if node.op_type == GRADIENT]
     if gradients:
         wanted = {id(node) for node in below(outputs_of(node) for node in gradients)}
         arguments = {id(p) for p in graph.parameters if not p.is_weight}
-        behind: set[int] = set()  # gradients, and what follows from them
+        after: set[int] = set()  # gradients, and nodes that depend on them
         for node in graph.trail:
             operands = {id(value) for value in uses(node)}
-            if node.op_type == GRADIENT or operands & behind:
-                behind.add(id(node))
+            if node.op_type == GRADIENT or operands & after:
+                after.add(id(node))
             elif operands & arguments:
                 arguments.add(id(node))
         found = [node for node in graph.trail if id(node) in wanted or id(node) in arguments]
@@ -107,14 +107,14 @@ def forward_nodes(graph: Graph) -> list[Node]:
     for node in everything(found):
         if node.op_type == GRADIENT and all(node is not one for one in gradients):
             raise UnsupportedError(
-                "a gradient that is taken in a branch or loop of a network that is split over devices is not emulated",
+                "a gradient in a branch or loop of a network that is split over devices is not emulated",
                 where=graph.name,
             )
     return found
 
 
 def edges_of(node: Node) -> Iterator[Edge]:
-    """The tensor operands of an operator, tuples flattened."""
+    """Yield the tensor operands of an operator, tuples flattened."""
     for at, value in enumerate(node.operands):
         if isinstance(value.abstract, TensorType):
             yield Edge(node, at)
@@ -123,7 +123,7 @@ def edges_of(node: Node) -> Iterator[Edge]:
 
 
 def source_of(value: Value) -> tuple[Value, int]:
-    """The operator, argument, weight or constant that a value comes from, and which of its outputs it is."""
+    """Return the operator, argument, weight or constant that a value comes from, and the index of its output."""
     index = 0
     while isinstance(value, Node) and value.op_type in _PASSING:
         if value.op_type == "TupleGetItem":
@@ -140,7 +140,7 @@ def source_of(value: Value) -> tuple[Value, int]:
 
 
 def plan_of(node: Node, settings: Settings, attrs: Mapping[str, Any], generated: Strategy | None = None) -> Plan:
-    """The plan of an operator with the strategy that the script gave, or a generated one.
+    """Return the plan of an operator with the strategy of the script, or a generated one.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def plan_of(node: Node, settings: Settings, attrs: Mapping[str, Any], generated:
 
 
 def _with_output(operator: Operator, scheme: Scheme, wanted: Any) -> Scheme:
-    """A product of matrices whose parts are scattered: the strategy of the output names more parts of axis 0."""
+    """Return the scheme of a matrix product whose result is scattered: the output's strategy cuts axis 0 further."""
     row = tuple(wanted[0])
     counts = dict(scheme.matrix)
     plain = tuple(prod(counts[name] for name in names_of(label)) for label in scheme.outputs[0])

@@ -1,4 +1,4 @@
-"""Products of matrices that are both cut along both axes: each rank gathers the rows and columns of its part.
+"""Products of two matrices that are both cut along both axes: each rank gathers the rows and columns of its part.
 
 [observed 2.10]
 """
@@ -16,7 +16,7 @@ __all__ = ["gather_operands", "operand_layouts"]
 
 
 def operand_layouts(plan: Plan) -> tuple[TensorLayout, ...]:
-    """The layouts of what the kernel of an operator takes; of a product that gathers them, after that."""
+    """Return the layouts of a kernel's operands; for a product that gathers them, those after the gathering."""
     if not plan.scheme.gathers:
         return plan.layouts.inputs
     rows, columns = plan.layouts.inputs
@@ -27,7 +27,7 @@ def operand_layouts(plan: Plan) -> tuple[TensorLayout, ...]:
 
 
 def gather_operands(node: Node, plan: Plan, insert: Inserter, rank: int) -> None:
-    """Let a product take whole rows of its first operand and whole columns of its second one."""
+    """Gather whole rows of a product's first operand and whole columns of its second one."""
     base = hashed(text_of(node).instance_name or "")
     numbers = count(1)
 
@@ -42,7 +42,7 @@ def gather_operands(node: Node, plan: Plan, insert: Inserter, rank: int) -> None
         if not axis:
             return whole
         split = insert.node("Split", [whole, 0, parts], node, f"{base}Split{next(numbers)}")
-        last = [next(numbers) for _ in range(parts)][-1]  # the parts share one primitive, which the last one names
+        last = [next(numbers) for _ in range(parts)][-1]  # the items share one primitive, named by the last one
         items = [insert.node("TupleGetItem", [split, part], node, f"{base}{last}") for part in range(parts)]
         return insert.node("Concat", [insert.node("MakeTuple", items, node), axis], node, f"{base}{next(numbers)}")
 

@@ -1,4 +1,4 @@
-"""Strategies of operators without one, from the layouts of their operands; the vendor searches by cost."""
+"""Strategies of operators without one, derived from the layouts of their operands; the vendor searches by cost."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 def propagated(
     op_type: str, shapes: Sequence[tuple[int, ...]], sources: Sequence[TensorLayout | None], *, transposed: bool = False
 ) -> Strategy | None:
-    """The strategy that takes the first operand with a layout as it is; None if no operand has one.
+    """Return the strategy that leaves the first operand with a layout unchanged; None if no operand has one.
 
-    Other operands are cut alike along axes of equal extent, counted from the last one. In products of matrices, the
-    second operand is cut as the first along the axis that is summed.
+    Other operands are cut in the same way along axes of equal extent, counted from the last one. In products of
+    matrices, the second operand is cut like the first along the axis that is summed.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def propagated(
 
 
 def _alike(shape: tuple[int, ...], model: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[int, ...]:
-    behind = len(model) - len(shape)
+    offset = len(model) - len(shape)
     return tuple(
-        cuts[axis + behind] if axis + behind >= 0 and model[axis + behind] == extent else 1
+        cuts[axis + offset] if axis + offset >= 0 and model[axis + offset] == extent else 1
         for axis, extent in enumerate(shape)
     )
 
@@ -57,16 +57,16 @@ def _alike(shape: tuple[int, ...], model: tuple[int, ...], cuts: tuple[int, ...]
 def plan_propagated(
     node: Node, settings: Settings, attrs: Mapping[str, Any], results: Mapping[int, Sequence[TensorLayout | None]]
 ) -> Plan:
-    """The plan of an operator without a strategy, which takes its operands as they are.
+    """Return the plan of an operator without a strategy, which leaves the layout of its operands unchanged.
 
     Parameters
     ----------
     node : Node
     settings : Settings
     attrs : mapping
-        What the script says of the operator.
+        Attributes of the operator that the script has set.
     results : mapping
-        The layouts of the outputs of the nodes before, by the ids of these.
+        The layouts of the outputs of earlier nodes, by the ids of the nodes.
     """
     sources = [source_of(edge.value) for edge in edges_of(node)]
     layouts = [results.get(id(root), ())[index : index + 1] for root, index in sources]

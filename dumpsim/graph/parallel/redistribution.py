@@ -1,4 +1,4 @@
-"""What a rank does to its part of a tensor to get its part in another layout. [spec parallel 2.5]"""
+"""The steps by which a rank turns its part of a tensor into that of another layout. [spec parallel 2.5]"""
 
 from dumpsim.core.tensorlayout import WHOLE, TensorLayout
 from dumpsim.graph.parallel.shortening import shortened
@@ -22,7 +22,7 @@ _ORDERS = {
 def redistribution(
     source: TensorLayout, target: TensorLayout, rank: int, *, all_to_all: bool = False
 ) -> list[Transfer]:
-    """The steps from one layout to another; their shapes may differ, as those of the operands of Reshape.
+    """Return the steps from one layout to another; the shapes of the tensors may differ, as for a Reshape.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def redistribution(
         Over the same number of devices.
     rank : int
     all_to_all : bool
-        Exchange parts by AlltoAll where that is possible.
+        Whether to exchange parts by AlltoAll if possible.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def redistribution(
 
 
 def _through_whole(source: TensorLayout, target: TensorLayout, rank: int) -> list[Transfer]:
-    """Layouts that have nothing in common: gather all, then cut."""
+    """Return the steps between layouts that have nothing in common: gather everything, then cut."""
     one, two = source.squeezed(), target.squeezed()
     steps: list[Transfer] = []
     if one.split() != one:

@@ -1,4 +1,4 @@
-"""The results of a network that is evaluated: where they are taken, and how they are cut. [spec parallel 2.4]"""
+"""The results of a network in evaluation: the operands that are results, and their cuts. [spec parallel 2.4]"""
 
 from dumpsim.graph.graph import Graph, Node, Value
 from dumpsim.graph.parallel.plan import Edge
@@ -8,7 +8,7 @@ __all__ = ["block_outputs", "output_cuts", "output_edges"]
 
 
 def output_edges(graph: Graph) -> list[Edge | None]:
-    """Where the results are taken: operands of the nodes that bundle or order them, None for the output itself."""
+    """Return the operands that are results, of the nodes that bundle or order them; None for the output itself."""
     pending: list[Edge | None] = [None]
     found: list[Edge | None] = []
     while pending:
@@ -24,7 +24,7 @@ def output_edges(graph: Graph) -> list[Edge | None]:
 
 
 def output_cuts(settings: Settings, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """How a result of an evaluation is cut; None if it stays as its operator makes it. [observed 2.10]"""
+    """Return the cuts of a result of an evaluation; None if it keeps its operator's layout. [observed 2.10]"""
     if settings.dataset_strategy == "full_batch":
         return (1,) * len(shape)
     if isinstance(settings.dataset_strategy, tuple) or shape[0] % settings.device_num:
@@ -33,7 +33,7 @@ def output_cuts(settings: Settings, shape: tuple[int, ...]) -> tuple[int, ...] |
 
 
 def block_outputs(block: Graph) -> list[Value]:
-    """What a block of a control node gives."""
+    """Return the results of a block of a control node."""
     output = block.output
     if isinstance(output, Node) and output.op_type == "MakeTuple" and all(output is not node for node in block.trail):
         return list(output.operands)

@@ -1,4 +1,4 @@
-"""What the parallel context says of a compile."""
+"""The settings of the parallel context for a compilation."""
 
 from dataclasses import dataclass
 
@@ -14,29 +14,29 @@ class Settings:
     Attributes
     ----------
     device_num, rank : int
-        Devices of the stage, and this rank's place among them.
+        Devices of the stage, and this rank's index among them.
     mode : str
-        ``semi_auto_parallel`` or ``auto_parallel``, which propagates the strategies that the script gives.
+        ``semi_auto_parallel`` or ``auto_parallel``, which propagates the script's strategies.
     dataset_strategy : str or tuple of tuple of int
-        ``full_batch``: every rank is fed the whole batch; ``data_parallel``: a part; else the cuts of each argument.
+        ``full_batch``: every rank gets the whole batch; ``data_parallel``: a part; otherwise the cuts of each argument.
     target : str
-        The device, which names the group of all ranks.
+        The device target, which decides the name of the group of all ranks.
     is_training : bool
-        Mirrors are inserted and the loss is divided, even where the network itself takes no gradient.
+        Whether mirrors are inserted and the loss is divided, even if the network itself takes no gradient.
     enable_alltoall, gradients_mean, loss_repeated_mean, enable_parallel_optimizer : bool
-        As in the parallel context.
+        See MindSpore's parallel context.
     optimizer_threshold : int
         Bytes of the smallest weight that the parallel optimizer cuts.
     tensordump : str
         The generation of TensorDump. [spec parallel 1.1]
     clones : frozenset of (str, str)
-        Weights that the optimizer cloned, and what they were cloned from: they are cut alike.
+        Weights that the optimizer has cloned, and the originals, which are cut in the same way.
     frozen : frozenset of str
         Weights that are not trained, and get no mirror.
     alone : frozenset of str
-        Weights that the parallel optimizer leaves alone.
+        Weights that the parallel optimizer does not cut.
     planned : tuple of (str, tuple or TensorLayout)
-        Weights for which the script has a plan, and how they are cut.
+        Weights for which the script has a plan, and their cuts or layouts.
     """
 
     device_num: int
@@ -57,7 +57,7 @@ class Settings:
     planned: tuple[tuple[str, tuple[int, ...] | TensorLayout], ...] = ()
 
     def cuts(self, number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The cuts of argument `number`.
+        """Return the cuts of argument `number`.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""The sharding pass: a captured network becomes what one rank runs. [spec parallel 1.2, 2.4, 2.5, 2.7]
+"""The sharding pass: turns a captured network into the program of one rank. [spec parallel 1.2, 2.4, 2.5, 2.7]
 
-It takes the graph before gradients are expanded, so that the backward pass follows from the operators that it inserts.
+It runs before gradients are expanded, so that the backward pass follows from the operators that it inserts.
 """
 
 from itertools import count
@@ -27,26 +27,27 @@ def shard(
     numbers: Numbers | None = None,
     release: str = "2.10",
 ) -> Sharding:
-    """Split a network over devices: the graph is changed into what rank `settings.rank` runs.
+    """Split a network over devices: change the graph into that of rank `settings.rank`.
 
     Parameters
     ----------
     graph : Graph
-        As captured, with the shapes of whole tensors.
+        The captured graph, with the shapes of whole tensors.
     settings : Settings
     find : callable
         The definition of an operator type.
     numbers : Numbers, optional
-        Counters of the process: make the texts of the graph before and after, which number its nodes.
+        Counters of the process. If given, the texts of the graph before and after the pass are created, which number
+        its nodes.
     release : str
-        Whose numbers the texts have.
+        The release whose numbering the texts follow.
 
     Raises
     ------
     StrategyError
-        A strategy does not fit its operator, or one weight is cut in two ways.
+        If a strategy does not fit its operator, or a weight is cut in two ways.
     UnsupportedError
-        A gradient that is taken inside of control flow, or control flow under gradient accumulation.
+        For a gradient inside of control flow, and control flow under gradient accumulation.
     """
     find = with_virtual(find)
     is_printed = numbers is not None

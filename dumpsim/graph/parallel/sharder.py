@@ -1,4 +1,4 @@
-"""What inserts into a network that is split: redistribution, communication, mirrors and marks of results.
+"""Inserts nodes into a network that is split: redistribution, communication, mirrors and marks of results.
 
 [spec parallel 1.2, 2.4, 2.5, 2.7]
 """
@@ -42,7 +42,7 @@ from dumpsim.graph.parallel.weights import Weights
 
 __all__ = ["Sharder"]
 
-_PLACES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin"})  # operators that give places
+_PLACES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin"})  # operators that return indexes
 
 
 class Sharder:
@@ -60,18 +60,18 @@ class Sharder:
         self.plans: list[Plan] = []
         self.reduced: dict[Node, Node] = {}
         self.arguments: dict[Parameter, TensorLayout] = {}
-        self.weights: dict[str, TensorLayout] = {}  # as they lie in the end
+        self.weights: dict[str, TensorLayout] = {}  # the final layouts
         self._dataset: Node | None = None
         self._wanted: dict[tuple[int, int], TensorLayout] = {}  # by node and operand
         self._users: dict[int, list[Edge]] = {}
-        self._replaced: dict[int, Value] = {}  # by node what stands in its place
+        self._replaced: dict[int, Value] = {}  # the replacement of a node, by its id
         self._plans: dict[int, Plan] = {}
         self._bundled: set[int] = set()  # tuples that operators take
         self._ends: set[int] = set()
         self._loss: set[int] = set()
-        self._marks: dict[tuple[int, int], tuple[int, ...]] = {}  # results of the network that a branch gives
+        self._marks: dict[tuple[int, int], tuple[int, ...]] = {}  # results of the network that a branch returns
         self.notes: list[str] = []
-        self._reduced_items: dict[int, Plan] = {}  # by item of a tuple the operator whose result it is
+        self._reduced_items: dict[int, Plan] = {}  # the operator of a tuple's item, by the item's id
         self._types: dict[int, list[Abstract]] = {}  # of the operands of operators, before the pass
         self._outputs: list[tuple[Edge | None, Value, TensorLayout, tuple[int, ...]]] = []
         self._wanted_outputs: dict[tuple[int, int], TensorLayout] = {}
@@ -85,11 +85,11 @@ class Sharder:
             raise ScriptRuntimeError("Current not support predict with grad_accu", where="GradAccumulationCell")
 
     def strategies(self) -> dict[str, Strategy]:
-        """The strategies by the names of the operators."""
+        """Return the strategies by the names of the operators."""
         return {self._sources.names[id(node)]: strategy for node, strategy in self.strategies_by_node()}
 
     def strategies_by_node(self) -> Iterator[tuple[Node, Strategy]]:
-        """The strategies of the operators, the data set's last."""
+        """Yield the strategies of the operators, the data set's last."""
         for plan in self.plans:
             yield plan.node, plan.strategy
         if self._dataset is not None:
@@ -101,14 +101,14 @@ class Sharder:
         return self._insert.groups
 
     def begin(self) -> None:
-        """Let the arguments pass a virtual data set, and the weights that have a plan markers."""
+        """Insert a virtual data set after the arguments, and markers after the weights that have a plan."""
         insert_plans(self._graph, self._forward, self._settings, self._find)
         self._dataset = insert_dataset(self._graph, self._forward, self._settings)
 
     # -- the pass
 
     def run(self) -> None:
-        """Plan all operators, then insert what their layouts ask for."""
+        """Plan all operators, then insert the nodes that their layouts require."""
         self._name()
         self._drop_dead()
         self._plan()
@@ -136,7 +136,7 @@ class Sharder:
             self._graph.output = self._now(output)
 
     def _put(self, node: Node) -> None:
-        """Put a node of the forward pass into the program, with what its layouts ask for."""
+        """Append a node of the forward pass to the program, with the nodes that its layouts require."""
         if node.blocks:
             self._control(node)
             return
@@ -163,7 +163,7 @@ class Sharder:
             self._reduce_item(node, self._reduced_items[id(node)])
 
     def _take(self, node: Node) -> None:
-        """Let a node after the forward pass take what stands in the places of its operands."""
+        """Replace the operands of a node after the forward pass."""
         node.operands = [self._now(value) for value in node.operands]
         for block in node.blocks:
             for inner in block.trail:
@@ -174,10 +174,11 @@ class Sharder:
     # -- control flow
 
     def _control(self, node: Node) -> None:
-        """Put a branch or a loop into the program.
+        """Append a branch or a loop to the program.
 
-        The result of a branch lies as that of its first side, a variable of a loop as the value that it has at first.
-        [observed 2.10] MindSpore brings no other value into these layouts; here they are brought, and `notes` says so.
+        The result of a branch has the layout of its first side, a variable of a loop that of its initial value.
+        [observed 2.10] MindSpore does not redistribute other values to these layouts; here it is done, with an entry in
+        `notes`.
         """
         if self._parts:
             raise UnsupportedError("control flow on tensors under gradient accumulation is not emulated")
@@ -202,15 +203,15 @@ class Sharder:
         self._sources.give(node, found)
 
     def _joined(self, node: Node, at: int, sides: tuple[Value, Value]) -> Source | None:
-        """How a result of a branch lies."""
+        """Return the source of a branch's result, with its layout."""
         found = next((source for value in sides if (source := self._sources.of(value)) is not None), None)
-        wanted = self._wanted_outputs.get((id(node), at))  # the branch gives a result of the network
+        wanted = self._wanted_outputs.get((id(node), at))  # it is a result of the network
         if found is None or wanted is None:
             return found
         return replace(found, layout=wanted)
 
     def _begun(self, node: Node, at: int) -> Source | None:
-        """How a variable of a loop lies."""
+        """Return the source of a loop's variable, with its layout."""
         value = node.operands[at]
         if not isinstance(value.abstract, TensorType):
             return None
@@ -222,7 +223,7 @@ class Sharder:
 
     @contextmanager
     def _inside(self, block: Graph) -> Iterator[None]:
-        """Put nodes into a block; what is inserted there is of no use outside."""
+        """Append nodes to a block; nodes inserted there are not used outside."""
         outer = list(self._made)
         self._made[:] = block.trail
         with self._weights.inside():
@@ -243,7 +244,7 @@ class Sharder:
                 control_of(node).starts = (*starts[:side], len(self._made), *starts[side + 1 :])
 
     def _fit(self, node: Node, block: Graph, wanted: Sequence[Source | None], side: int) -> None:
-        """Bring the outputs of a block into the layouts that the control node gives."""
+        """Redistribute the outputs of a block to the layouts of the control node's results."""
         output = block.output
         with self._inside(block):
             values = block_outputs(block)
@@ -255,7 +256,7 @@ class Sharder:
                     before = len(self._made)
                     now = self._now(self._brought(value, source.layout, beside))
                     cuts = self._marks.get((id(node), at))
-                    if cuts is not None and side:  # as MindSpore, which follows the last side
+                    if cuts is not None and side:  # like MindSpore, which marks the last side
                         now = self._marked(now, beside, cuts, value.abstract)
                     elif len(self._made) > before and not isinstance(source_of(value)[0], Parameter):
                         self.notes.append(mismatch(node, side, source.layout.cuts))
@@ -267,12 +268,12 @@ class Sharder:
     # -- gradients
 
     def _slice_seeds(self, node: Node) -> None:
-        """The gradients of results that are cut are cut alike."""
+        """Cut the initial gradients of results in the same way as the results."""
         count = gradient_of(node).count
         for at in range(count):
             root, _ = source_of(node.operands[at])
             source, seed = self._sources.of(node.operands[at]), node.operands[count + at]
-            if source is not None and isinstance(root, Node) and root.blocks:  # a loss that control flow gives
+            if source is not None and isinstance(root, Node) and root.blocks:  # a loss that control flow returns
                 now = replace(source, value=self._now(source.value))
                 node.operands[at] = divided(now, self._insert, self._settings, node)
             if source is not None and isinstance(seed, Constant):
@@ -284,14 +285,14 @@ class Sharder:
         return value
 
     def _name(self) -> None:
-        """Name the operators: what the pass inserts is named after them."""
+        """Name the operators, on which the names of inserted nodes depend."""
         numbers = OperatorNumbers()
         for node in naming_order(self._graph, self._forward):
             known = node.text.full_name if node.text is not None else ""
             self._sources.names[id(node)] = known or numbers.full_name(node.scope, node.op_type)
 
     def _drop_dead(self) -> None:
-        """Drop what nobody reads, whose strategies do not matter: passes before have dropped it in MindSpore."""
+        """Drop unused nodes, whose strategies do not matter: in MindSpore earlier passes have dropped them."""
         alive = {id(node) for node in live_nodes(self._graph, self._find)}
         self._graph.trail = [node for node in self._graph.trail if id(node) in alive]
         self._forward = [node for node in self._forward if id(node) in alive]
@@ -320,7 +321,7 @@ class Sharder:
             self._plan_outputs()
 
     def _planned(self, node: Node, attrs: Mapping[str, Any]) -> Plan:
-        """The plan of an operator; without a strategy it takes operands as they are, where strategies propagate."""
+        """Return the plan of an operator; if strategies propagate, one without a strategy follows its operands."""
         if not self._propagates or attrs.get("in_strategy") is not None:
             return plan_of(node, self._settings, attrs)
         return plan_propagated(node, self._settings, attrs, self._sources.layouts)
@@ -346,7 +347,7 @@ class Sharder:
         return self._settings.device_num
 
     def _redistribute(self, node: Node) -> None:
-        """Bring the tensor operands of an operator into its layouts."""
+        """Redistribute the tensor operands of an operator to its layouts."""
         for at, value in enumerate(node.operands):
             wanted = self._wanted.get((id(node), at))
             if wanted is not None:
@@ -378,7 +379,7 @@ class Sharder:
         return constant(np.ascontiguousarray(np.asarray(value.value)[wanted.region(self._settings.rank)]))
 
     def _end_parts(self, node: Node, ends: set[int]) -> None:
-        """Mark the losses of the parts, which this node adds up."""
+        """Mark the losses of the parts, which this node sums."""
         for at, value in enumerate(node.operands):
             if isinstance(value, Node) and id(value) not in ends:
                 node.operands[at] = self._insert.part_end(self._now(value), node)
@@ -386,7 +387,7 @@ class Sharder:
     # -- results
 
     def _communicate(self, node: Node, plan: Plan) -> None:
-        """What follows an operator whose result is in parts on several ranks."""
+        """Insert the communication after an operator whose result is distributed over several ranks."""
         for at, local in plan.scheme.local.items():
             node.operands[at] = constant(local)
         node.attrs.update(plan.scheme.attrs)
@@ -420,13 +421,12 @@ class Sharder:
             self._replaced[id(node)] = last
             if reduction is not None:
                 self.reduced[last] = node
-            self._sources.layouts[id(last)] = self._sources.layouts[
-                id(node)
-            ]  # for what passes it on: Depend, hooks on gradients
+            # for nodes that pass it on: Depend, hooks on gradients
+            self._sources.layouts[id(last)] = self._sources.layouts[id(node)]
             self._sources.names[id(last)] = self._sources.names[id(node)]
 
     def _choose_item(self, node: Node, plan: Plan) -> None:
-        """Of an operator with several results, whose ranks have terms, only the first item that is found is reduced.
+        """Choose the item to reduce of an operator with several results: only the first one found.
 
         [observed 2.10: by the order of users, see `neighbours`]
         """
@@ -435,7 +435,7 @@ class Sharder:
             self._reduced_items[id(items[0])] = plan
 
     def _reduce_item(self, item: Node, plan: Plan) -> None:
-        """Reduce what an item of a tuple is, which is in terms on several ranks."""
+        """Reduce an item of a tuple, of which several ranks have terms."""
         assert plan.scheme.reduction is not None
         assert isinstance(item.abstract, TensorType)
         name, kind, ranks = self._sources.names[id(plan.node)], plan.scheme.reduction.kind, plan.layouts.group
@@ -446,7 +446,7 @@ class Sharder:
         self._sources.layouts[id(last)], self._sources.names[id(last)] = (plan.layouts.outputs[index],), name
 
     def _reshape(self, node: Node) -> None:
-        """The script's Reshape gives way to a redistribution into what its first user wants."""
+        """Replace the script's Reshape by a redistribution to the layout that its first user wants."""
         source = self._sources.of(node.operands[0])
         assert isinstance(node.abstract, TensorType)
         if source is None:
@@ -456,7 +456,7 @@ class Sharder:
             return
         wanted, leads_on = next_layout(node, self._users, self._wanted_at, source.layout)
         wanted = wanted or self._wanted_outputs.get((id(node), 0))
-        if wanted is None and leads_on:  # the next Reshape starts from where this one does
+        if wanted is None and leads_on:  # the next Reshape starts from this one's source
             self._sources.pending[id(node)] = source
             self._replaced[id(node)] = self._now(source.value)
             return
@@ -464,7 +464,7 @@ class Sharder:
             wanted = TensorLayout.whole(node.abstract.shape, self._devices)
         self._sources.layouts[id(node)] = (wanted,)
         steps = self._steps(source, wanted)
-        if steps == [Reshape(node.abstract.shape)]:  # nothing is cut: it stays
+        if steps == [Reshape(node.abstract.shape)]:  # nothing is cut: keep the Reshape
             node.operands = [self._now(source.value), constant(node.abstract.shape)]
             self._made.append(node)
             return
@@ -475,7 +475,7 @@ class Sharder:
         return self._wanted.get((id(edge.node), edge.at))
 
     def _plan_outputs(self) -> None:
-        """The results of an evaluation lie as the data set does; scalars stay as they are."""
+        """Give the results of an evaluation the data set's layout; scalars stay unchanged."""
         for edge in output_edges(self._graph):
             value = edge.value if edge is not None else self._graph.output
             assert value is not None
@@ -493,7 +493,7 @@ class Sharder:
                 self._outputs.append((edge, value, layout, cuts))
 
     def _mark_outputs(self) -> None:
-        """Bring the results of an evaluation into their layouts and mark them."""
+        """Redistribute the results of an evaluation to their layouts, and mark them."""
         for edge, value, layout, cuts in self._outputs:
             root, _ = source_of(value)
             source = self._sources.of(value)
@@ -518,14 +518,14 @@ class Sharder:
     def _marked(
         self, value: Value, beside: Node, cuts: tuple[int, ...], abstract: Abstract, *, is_item: bool = False
     ) -> Node:
-        """The mark of a result of the network; `is_item`: of several."""
+        """Insert the mark of a result of the network; `is_item`: whether it is one of several."""
         marked = self._insert.virtual_output(value, beside, cuts, is_item=is_item)
         text_of(marked).node_attrs["in_strategy"] = (cuts,)
         marked.abstract = abstract
         return marked
 
     def _users_of_output(self, edge: Edge | None) -> int | None:
-        """Where in the program the node stands that takes a result."""
+        """Return the position in the program of the node that takes a result."""
         if edge is None:
             return None
         return next((at for at, node in enumerate(self._made) if node is edge.node), None)
@@ -533,12 +533,12 @@ class Sharder:
     # -- types
 
     def finish(self) -> None:
-        """Drop what only texts show, and infer the types of all values anew."""
+        """Drop the nodes that only texts show, and infer the types of all values again."""
         drop_markers(self._graph)
         self.weights = infer_slices(self._graph, self._forward, self.arguments, self._weights, self._find)
 
     def slices(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parts of parameters, by name."""
+        """Return the shapes of the parts of parameters, by name."""
         found = {parameter.name: layout.slice_shape for parameter, layout in self.arguments.items()}
         for parameter in self._graph.parameters:
             layout = self._weights.layout_of(parameter.name) if parameter.is_weight else None

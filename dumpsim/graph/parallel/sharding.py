@@ -1,4 +1,4 @@
-"""What sharding found out about a network: layouts by node, and the graph before and after."""
+"""The result of sharding a network: layouts by node, and the graph before and after."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ __all__ = ["Sharding", "Slices", "mismatch", "places_in_parts"]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Sharding:
-    """The table beside a sharded graph.
+    """Information about a sharded graph.
 
     Attributes
     ----------
@@ -22,14 +22,14 @@ class Sharding:
         Snapshots before and after the pass, as ``step_parallel_begin.ir`` and ``step_parallel_end.ir`` print them. In
         `end`, nodes that were there before keep their global types, and those that the pass inserts have none.
     layouts, inputs : dict of Node to tuple of TensorLayout
-        Layouts of the outputs and of the tensor operands of the operators that are cut; by the nodes of the compiled
-        graph and by those of `end`.
+        Layouts of the outputs and of the tensor operands of the split operators; by the nodes of the compiled graph and
+        by those of `end`.
     strategies : dict of Node to tuple
-        The strategy of each of these operators, as the script gave it or as it was generated.
+        The strategy of each of these operators, from the script or generated.
     reductions : dict of Node to str
         The kind of the communication after an operator whose results are terms: ``sum``, ``mean``, ``scatter`` ...
     strategies_by_name : dict of str to tuple
-        The same by the full names of the operators, the virtual data set among them.
+        The strategies by the full names of the operators, including the virtual data set.
     arguments : dict of Parameter to TensorLayout
         Layouts of the network's arguments.
     parameters : dict of str to TensorLayout
@@ -39,13 +39,13 @@ class Sharding:
     groups : dict of str to tuple of int
         The ranks of the communication groups that the pass uses, in the order of their first use.
     reduced : dict of Node to Node
-        By the communication after an operator, its last node, the operator.
+        The operator, by the last node of the communication after it.
     gradients : dict of Node to Slices
-        How the values of a backward pass lie: by the nodes that give them.
+        Layouts of the values of a backward pass, by the nodes that compute them.
     texts : tuple of (str, IrDoc)
-        The stages that are printed, where somebody asked for them.
+        The printed stages, if they were requested.
     notes : tuple of str
-        Where MindSpore would go on with parts that do not fit together.
+        Warnings where MindSpore would combine parts that do not fit together.
     """
 
     settings: Settings
@@ -66,17 +66,17 @@ class Sharding:
     notes: tuple[str, ...] = ()
 
     def note_gradient(self, value: Value, gradient: Value) -> None:
-        """Note which node gives the gradient by a value of the forward pass, or by a weight.
+        """Record the node that computes the gradient of a value of the forward pass, or of a weight.
 
-        The gradient by a value is cut as the value is. Each rank has a share of it: the sum over all ranks that hold a
-        copy of the value is the gradient. The communication before a weight's gradient has summed it, and so has
-        that after an operator whose results are terms, along the dimensions of the terms. [spec parallel 2.7]
+        The gradient of a value is cut like the value. Each rank has a share of it: the gradient is the sum over all
+        ranks that have a copy of the value. The gradient of a weight is already summed by the communication before it;
+        the gradient of an operator whose results are terms, along the dimensions of the terms. [spec parallel 2.7]
         """
         found = self._gradient_of(value)
         if found is None or not isinstance(gradient, Node):
             return
         known = self.gradients.setdefault(gradient, found)
-        if known != found:  # one node gives the gradients of two values that lie on the ranks in two ways
+        if known != found:  # one node is the gradient of two values with different layouts
             self.gradients[gradient] = None
 
     def _gradient_of(self, value: Value) -> "Slices | None":
@@ -100,41 +100,41 @@ class Sharding:
         return Slices(layout, tuple(dim for dim in _free(layout) if dim not in self.terms(maker)))
 
     def terms(self, node: Node) -> tuple[int, ...]:
-        """The device dimensions along which the ranks hold terms of an operator's result."""
+        """Return the device dimensions along which the ranks have terms of an operator's result."""
         (layout,) = self.layouts[node][:1]
         inputs = [one for one in self.inputs.get(node, ()) if one.device_matrix == layout.device_matrix]
         return tuple(sorted({dim for one in inputs for dim in one.used} - layout.used))
 
 
 def _free(layout: TensorLayout) -> tuple[int, ...]:
-    """The device dimensions that cut no axis."""
+    """Return the device dimensions that cut no axis."""
     return tuple(dim for dim in range(len(layout.device_matrix)) if dim not in layout.used and layout.extent(dim) > 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """A layout, and the device dimensions along which the ranks hold terms of a sum."""
+    """A layout, and the device dimensions along which the ranks have terms of a sum."""
 
     layout: TensorLayout
     summed: tuple[int, ...] = ()
 
 
 def mismatch(node: Node, side: int, cuts: tuple[int, ...]) -> str:
-    """A note on a branch or loop whose blocks give parts that lie in different ways."""
+    """Return a warning about a branch or loop whose blocks return different layouts."""
     what = ("the first side of a branch", "the second side of a branch")[side]
     if node.op_type != "If":
         what = "the body of a loop"
     return (
-        f"{what}{_line_of(node)} gives a tensor that is cut in another way than {cuts}, as which the network goes on "
-        "with it: MindSpore does not redistribute it and takes wrong parts; here it is redistributed"
+        f"{what}{_line_of(node)} returns a tensor that is cut in another way than {cuts}, the layout that the network "
+        "assumes: MindSpore does not redistribute it and takes wrong parts; here it is redistributed"
     )
 
 
 def places_in_parts(node: Node, name: str, parts: int) -> str:
-    """A note on an operator that gives places along an axis that is cut."""
+    """Return a warning about an operator that returns indexes along a cut axis."""
     return (
-        f"{name}{_line_of(node)} looks for its extremes along an axis that is cut into {parts} parts: the places that "
-        "it gives are those within a part, as MindSpore's"
+        f"{name}{_line_of(node)} searches along an axis that is cut into {parts} parts: the indexes that it returns "
+        "are relative to a part, as in MindSpore"
     )
 
 

@@ -1,4 +1,4 @@
-"""Redistributions in fewer operators. [spec parallel 2.5, step 7]"""
+"""Reduces the number of operators of a redistribution. [spec parallel 2.5, step 7]"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,11 +9,11 @@ from dumpsim.graph.parallel.transfer import Cut, Exchange, Join, Reshape, Transf
 __all__ = ["shortened"]
 
 Shape = tuple[int, ...]
-_OPERATORS_OF_JOIN = 3  # along another axis than the first: AllGather, Split, Concat
+_OPERATORS_OF_JOIN = 3  # along any axis but the first: AllGather, Split, Concat
 
 
 def shortened(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
-    """A redistribution of parts of `shape` in fewer operators; exchanges are left as they are.
+    """Return a redistribution of parts of `shape` with fewer operators; one with exchanges is not changed.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def shortened(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
 
 
 def _merged_reshapes(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
-    """Runs of reshapes as one, and none where the shape stays."""
+    """Merge consecutive reshapes, and drop those that do not change the shape."""
     found: list[Transfer] = []
     before = shape
     for step, after in zip(steps, shapes_after(steps, shape), strict=True):
@@ -54,7 +54,7 @@ def _shape_of(steps: Sequence[Transfer], shape: Shape) -> Shape:
 
 
 def _sorted(steps: Sequence[Transfer]) -> list[Transfer]:
-    """Joins first, from the last axis; cuts then, from the first."""
+    """Put joins first, from the last axis on, then cuts, from the first axis on."""
     found: list[Transfer] = []
     for is_reshape, run in groupby(steps, lambda step: isinstance(step, Reshape)):
         members = list(run)
@@ -67,7 +67,7 @@ def _sorted(steps: Sequence[Transfer]) -> list[Transfer]:
 
 
 def _joins_at_front(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
-    """Join along axis 0 if the axes before are 1: it is one operator."""
+    """Join along axis 0 if the axes before are 1, which takes only one operator."""
     found: list[Transfer] = []
     before = shape
     working: Shape | None = None  # the shape after the latest step that is not a reshape
@@ -85,7 +85,7 @@ def _joins_at_front(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
 
 
 def _cuts_at_front(steps: Sequence[Transfer], shape: Shape) -> list[Transfer]:
-    """Cut axis 0 of the shape that follows, where the axes before are 1."""
+    """Cut axis 0 of the following shape if the axes before are 1."""
     found = list(steps)
     for at in range(len(found) - 2, -1, -1):
         step, after = found[at], found[at + 1]
@@ -113,7 +113,7 @@ def _merged_joins(steps: Sequence[Transfer]) -> list[Transfer]:
 
 
 def _merged_cuts(steps: Sequence[Transfer]) -> list[Transfer]:
-    """Cuts of one axis with nothing but reshapes between them as one."""
+    """Merge cuts of one axis that have only reshapes between them."""
     found: list[Transfer] = []
     for step in steps:
         last = next((at for at in range(len(found) - 1, -1, -1) if not isinstance(found[at], Reshape)), None)

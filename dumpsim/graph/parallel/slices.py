@@ -1,4 +1,4 @@
-"""How the tensors of a split network lie on the ranks, by the names that dumps give them."""
+"""How the tensors of a split network are distributed over the ranks, by their names in dumps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class TensorSlices:
         ``input`` or ``output``.
     slot : int
     device_matrix, tensor_map, shape
-        Of its `TensorLayout`.
+        Those of its `TensorLayout`.
     summed : tuple of int
-        Device dimensions along which the ranks hold terms of a sum.
+        Device dimensions along which the ranks have terms of a sum.
     """
 
     graph_id: int
@@ -45,18 +45,18 @@ class TensorSlices:
 
 
 def slices_of(program: Program) -> Iterator[TensorSlices]:
-    """The tensors of a program whose layouts are known; none of a network that is not split."""
+    """Yield the tensors of a program whose layouts are known; nothing for a network that is not split."""
     sharding = program.sharding
     if sharding is None:
         return
     for graph in program.kernel_graphs:
-        graph_id = graph.model_id if graph.model_name else graph.graph_id  # trees of whole graphs count models
+        graph_id = graph.model_id if graph.model_name else graph.graph_id  # as in dumps of whole graphs
         reduced = _reduced(graph)
         for node in graph.order:
             parts = node.members or (node,)
             if parts[0] in sharding.inputs:
                 yield from _operands(graph_id, node, parts[0], sharding)
-            elif not node.members:  # of a fused operator, nothing is known
+            elif not node.members:  # the layouts of a fused operator are unknown
                 yield from _taken(graph_id, node, parts[0], sharding)
             if parts[-1] in sharding.layouts:
                 yield from _results(graph_id, node, parts[-1], sharding, reduced)
@@ -69,7 +69,7 @@ def slices_of(program: Program) -> Iterator[TensorSlices]:
 
 
 def _taken(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
-    """Operands of a node of a backward pass or an optimizer: they lie as what gives them."""
+    """Yield operands of a node of a backward pass or an optimizer, with the layouts of their sources."""
     operands = [value for value in flat_operands(part) if not isinstance(value.abstract, MonadType)]
     for slot, value in enumerate(operands):
         found = _known(value, sharding)
@@ -78,7 +78,7 @@ def _taken(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterato
 
 
 def _given(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
-    """The result of a node of a backward pass, or of an optimizer: the weight that it writes."""
+    """Yield the result of a node of a backward pass, or of an optimizer: the weight that it writes."""
     found = sharding.gradients.get(part)
     first = part.operands[0] if part.operands else None
     if found is None and part.op_type.startswith("Apply") and first is not None:
@@ -88,7 +88,7 @@ def _given(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterato
 
 
 def _known(value: Value, sharding: Sharding) -> Slices | None:
-    """How a value lies that a weight, an argument, an operator that is cut or a backward pass gives."""
+    """Return the layout of a weight, an argument, a split operator's result or a value of a backward pass."""
     index = 0
     while isinstance(value, Node) and value.op_type in ("TupleGetItem", "Load", "Depend"):
         if value.op_type == "TupleGetItem":
@@ -128,13 +128,13 @@ def _slices(
 
 
 def _operands(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iterator[TensorSlices]:
-    """Operands of a node, of which `part` is the first that was fused into it."""
+    """Yield the operands of a node, into which `part` was fused first."""
     layouts = iter(sharding.inputs.get(part, ()))
     operands = [value for value in flat_operands(part) if not isinstance(value.abstract, MonadType)]
     for slot, value in enumerate(operands):
         layout = next(layouts, None) if isinstance(value.abstract, TensorType) else None
         if slot and part.op_type in _MASKED and part in sharding.reductions:
-            return  # numbers of rows within the part of the rank
+            return  # row numbers relative to the rank's part
         if layout is not None and _fits(value, layout):
             yield _slices(graph_id, node.full_name, "input", slot, layout)
 
@@ -142,7 +142,7 @@ def _operands(graph_id: int, node: Node, part: Node, sharding: Sharding) -> Iter
 def _results(
     graph_id: int, node: Node, part: Node, sharding: Sharding, reduced: Mapping[int, Sequence[Node]]
 ) -> Iterator[TensorSlices]:
-    """Results of a node, of which `part` is the last that was fused into it, and of the communication after it."""
+    """Yield the results of a node, into which `part` was fused last, and those of the communication after it."""
     layouts = sharding.layouts.get(part, ())
     kind = sharding.reductions.get(part)
     if kind is None:
@@ -161,9 +161,9 @@ def _results(
 
 
 def _reduced(graph: KernelGraph) -> dict[int, list[Node]]:
-    """By the id of an operator the communication after it, in its order."""
+    """Return the communication after each operator, in execution order, by the operator's id."""
     found: dict[int, list[Node]] = {}
-    first: dict[int, int] = {}  # by the id of such a node that of the operator
+    first: dict[int, int] = {}  # the id of the operator, by that of a communication node
     for node in graph.order:
         if is_communication(node) and isinstance(node.operands[0], Node):
             source = id(node.operands[0])

@@ -1,4 +1,4 @@
-"""Where the values of a network that is split come from, and how they lie, while it is being split."""
+"""Sources and layouts of the values of a network while it is being split."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ __all__ = ["Source", "Sources"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A value with its layout, as it is before a Reshape of the script whose target is not yet known."""
+    """A value with its layout, before any Reshape of the script whose target is not yet known."""
 
     value: Value
     layout: TensorLayout
@@ -32,13 +32,13 @@ class Sources:
     Attributes
     ----------
     layouts : dict of int to tuple of TensorLayout or None
-        Of the outputs of nodes, by the ids of these.
+        Layouts of the outputs of nodes, by the ids of the nodes.
     names : dict of int to str
         Full names of operators, by id.
     pending : dict of int to Source
-        By the id of a Reshape what the next one starts from.
+        The source of a Reshape whose target is not known yet, by its id.
     formals : dict of int to Source or None
-        By the id of a variable of a loop what it is at first.
+        The initial value of a loop's variable, by the id of the variable.
     """
 
     def __init__(self, weights: Weights, devices: int) -> None:
@@ -47,10 +47,10 @@ class Sources:
         self.names: dict[int, str] = {}
         self.pending: dict[int, Source] = {}
         self.formals: dict[int, Source | None] = {}
-        self._given: dict[tuple[int, int], str] = {}  # what made the results of control flow, by node and index
+        self._given: dict[tuple[int, int], str] = {}  # operators of control flow's results
 
     def of(self, value: Value) -> Source | None:
-        """Where a value comes from; None for what has no layout."""
+        """Return the source of a value; None if it has no layout."""
         root, index = source_of(value)
         if isinstance(root, Parameter):
             formal = self.formals.get(id(root))
@@ -68,7 +68,7 @@ class Sources:
         return Source(value, layout, self._given.get((id(root), index)) or self.names.get(id(root), ""))
 
     def give(self, node: Node, found: Sequence[Source | None]) -> None:
-        """Note how the results of a branch or loop lie."""
+        """Record the sources of the results of a branch or loop."""
         self.layouts[id(node)] = tuple(None if source is None else source.layout for source in found)
         for at, source in enumerate(found):
             if source is not None:

@@ -1,6 +1,6 @@
-"""The functions of a network with branches and loops, as the texts of the stages around sharding show them.
+"""The functions of a network with branches and loops, as shown by the texts of the stages around sharding.
 
-A function names the values of the functions around it as ``$(@caller:x)``. [observed 2.10]
+A function names the values of enclosing functions as ``$(@caller:x)``. [observed 2.10]
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by, function_of
 
 __all__ = ["Functions", "call_text"]
 
-_FIRST = frozenset({"header", "body"})  # the text has these before the function that calls the loop
+_FIRST = frozenset({"header", "body"})  # written before the function that calls the loop
 
 
 @dataclass(slots=True)
@@ -25,9 +25,9 @@ class Functions:
     form : FuncForm
         With monads.
     title : str
-        What the text calls the network's own function.
+        Name of the network's own function in the text.
     parameters : int
-        How many parameters the network has, after which the formal ones are numbered.
+        Number of the network's parameters, after which the formal ones are numbered.
     """
 
     form: FuncForm
@@ -60,13 +60,13 @@ class Functions:
                 self._formals[id(function)] = f"para{number}_u"
 
     def inner(self) -> Iterator[FuncGraph]:
-        """The functions but the network's own, in the order of the text."""
+        """Yield all functions except the network's own, in the order of the text."""
         functions = [one for one in self.form.functions if one is not self.form.root]
         yield from (one for one in functions if one.kind in _FIRST)
         yield from (one for one in functions if one.kind not in _FIRST)
 
     def nodes(self, function: FuncGraph) -> list[Node]:
-        """The nodes of a function in the order of the text: what the functions that it uses take of it comes first."""
+        """Return the nodes of a function in the order of the text: values that inner functions use come first."""
         mine = {id(node) for node in function.trail}
         return [node for node in topological([function.output], self._needs) if id(node) in mine]
 
@@ -77,7 +77,7 @@ class Functions:
         return found
 
     def _taken(self, function: FuncGraph, seen: set[int]) -> list[Value]:
-        """The values of other functions that a function takes, and the functions that it uses."""
+        """Return the values of other functions that a function uses, including those of the functions that it calls."""
         if id(function) in seen:
             return []
         seen.add(id(function))
@@ -93,19 +93,19 @@ class Functions:
 
     @staticmethod
     def is_last(function: FuncGraph) -> bool:
-        """Whether the text has a function after the network's own."""
+        """Whether a function is written after the network's own."""
         return function.kind not in _FIRST
 
     def name(self, function: FuncGraph) -> str:
-        """The name of a function."""
+        """Return the name of a function."""
         return self.title if function is self.form.root else function.name
 
     def parent(self, function: FuncGraph) -> str:
-        """The name of the function around another."""
+        """Return the name of the enclosing function."""
         return self.name(self._parents.get(id(function), self.form.root))
 
     def formals(self, function: FuncGraph) -> tuple[tuple[str, Abstract], ...]:
-        """The formal parameters of a function with their types."""
+        """Return the formal parameters of a function with their types."""
         found: list[tuple[str, Abstract]] = [
             (f"%{self._formals[id(parameter)]}", parameter.abstract) for parameter in function.parameters
         ]
@@ -116,15 +116,15 @@ class Functions:
     def operand(
         self, value: Value, function: FuncGraph, name: Callable[[Node], str], places: Mapping[int, int]
     ) -> str | None:
-        """What a function calls a value; None for what the text writes as elsewhere.
+        """Return the name of a value in a function; None if no special name is needed.
 
         Parameters
         ----------
         value : Value
         function : FuncGraph
-            That takes it.
+            The function that uses it.
         name : callable
-            The name of a node.
+            Returns the name of a node.
         places : mapping
             The numbers of the network's parameters by id.
         """
@@ -150,7 +150,7 @@ def _label(parameter: Parameter) -> str:
 
 
 def call_text(node: Node, functions: Functions, index: Mapping[int, int]) -> str:
-    """How the text writes a call: of a function, or of what a Switch chooses."""
+    """Return the text of a call: of a function, or of the choice of a Switch."""
     names = [f"@{functions.name(one)}" for one in called_by(node)]
     callee = node.operands[0]
     if isinstance(callee, Node):

@@ -1,6 +1,6 @@
-"""The graphs around the sharding of a network as texts: ``step_parallel_begin.ir`` and ``step_parallel_end.ir``.
+"""The graphs before and after sharding as texts: ``step_parallel_begin.ir`` and ``step_parallel_end.ir``.
 
-A node without a variable is named by a number when it is printed first, and keeps it. [spec parallel 1.5, 1.6]
+A node without a variable gets a number as its name when it is first printed. [spec parallel 1.5, 1.6]
 """
 
 import re
@@ -43,7 +43,7 @@ from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of
 from dumpsim.graph.mindspore.monads import add_monads
-from dumpsim.graph.parallel.differentiated import CALL, Differentiated, apart
+from dumpsim.graph.parallel.differentiated import CALL, Differentiated, split_training_step
 from dumpsim.graph.parallel.results import block_outputs
 from dumpsim.graph.parallel.stagefunctions import Functions, call_text
 from dumpsim.graph.sequence import flat_operands
@@ -76,14 +76,14 @@ class NodeNames:
     _alive: list[Value] = field(default_factory=list)  # keeps the ids of the mapping valid
 
     def copies(self, known: Mapping[int, Value], graph: Graph) -> None:
-        """Give copies the names of their originals.
+        """Record copies, which get the names of their originals.
 
         Parameters
         ----------
         known : mapping
-            The copy by the id of the original.
+            Copies by the ids of the originals.
         graph : Graph
-            That was copied.
+            The copied graph.
         """
         for node in everything(graph.trail):
             copy = known.get(id(node))
@@ -92,11 +92,11 @@ class NodeNames:
                 self._alive += [copy, node]
 
     def is_original(self, node: Node) -> bool:
-        """Whether the graphs have the node in common."""
+        """Whether the node is a recorded copy."""
         return id(node) in self._originals
 
     def name(self, node: Node, key: object = None) -> str:
-        """The printed name of a node; `key` stands for a node that each graph makes anew."""
+        """Return the printed name of a node; `key` identifies a node that each graph creates again."""
         variable = text_of(node).variable
         if variable:
             return variable
@@ -107,21 +107,21 @@ class NodeNames:
         return self._names[found]
 
     def give(self, op_type: str, index: int) -> None:
-        """Name a node that each graph makes anew before it is printed: the one with that index of its type."""
+        """Name a node that each graph creates again, by its index among nodes of its type."""
         self._names[op_type, index] = f"CNode_{self.number()}"
 
     def label(self, op_type: str, index: int, name: str) -> None:
-        """The same with a name of the script's."""
+        """Do the same as `give`, with a variable's name."""
         self._names[op_type, index] = name
 
     def rename(self, node: Node) -> None:
-        """Give a node a new number, which takes the place of the one that it has."""
+        """Replace the number of a node by a new one."""
         found = id(self._originals.get(id(node), node))
         self._names[found] = f"CNode_{self.number()}"
         self._alive.append(node)
 
     def take(self) -> None:
-        """Give a number to a node that is not printed."""
+        """Use up a number, for a node that is not printed."""
         self.number()
 
 
@@ -134,7 +134,7 @@ def stage_document(
     *,
     weights: frozenset[str] = frozenset(),
 ) -> IrDoc:
-    """The text of a graph at a stage; monads are added to a copy of it.
+    """Return the text of a graph at a stage; monads are added to a copy of it.
 
     Parameters
     ----------
@@ -145,26 +145,26 @@ def stage_document(
     title : str
         Name of the graph.
     slices : mapping, optional
-        The shapes that parameters have by now, by name.
+        The current shapes of parameters, by name.
     weights : frozenset of str
-        Weights that are parameters even if nobody reads them by now.
+        Weights that are parameters even if they are not read any longer.
     """
     known: dict[int, Value] = {}
     shown = copied(graph, known)
     names.copies(known, graph)
     weights = weights | read_weights(shown)
     shown.parameters = [p for p in shown.parameters if not p.is_weight or p.name in weights]
-    shown.trail = live_nodes(shown, find)  # the stages before have dropped what nobody reads
+    shown.trail = live_nodes(shown, find)  # earlier stages have dropped unused nodes
     form = _form(shown, find)
     whole = replace(shown, output=form.root.output, trail=form.root.trail)
     functions = Functions(form, title, len(whole.parameters)) if len(form.functions) > 1 else None
-    parts = apart(whole, function_name(graph)) if functions is None else None
+    parts = split_training_step(whole, function_name(graph)) if functions is None else None
     writer = _Writer(whole if parts is None else parts.root, find, names, slices or {}, functions)
     return writer.write(title, parts)
 
 
 def read_weights(graph: Graph) -> frozenset[str]:
-    """The names of the weights that the nodes of a graph take, also those whose results nobody takes."""
+    """Return the names of the weights that the nodes of a graph read, including nodes with unused results."""
     nodes = list(everything(graph.trail))
     values = [value for node in nodes for value in flat_operands(node)]
     values += [value for node in nodes for block in node.blocks for value in block_outputs(block)]
@@ -173,14 +173,14 @@ def read_weights(graph: Graph) -> frozenset[str]:
 
 
 def function_name(graph: Graph) -> str:
-    """The name of the function that a network differentiates."""
+    """Return the name of the function that a network differentiates."""
     gradient = next((node for node in graph.trail if node.op_type == GRADIENT), None)
     call = gradient_of(gradient).function if gradient is not None else None
     return f"{graph.name}_forward" if call is None or call.name in ("", graph.name) else call.name.replace(".", "_")
 
 
 def with_monads(graph: Graph, find: Find) -> Graph:
-    """The graph with explicit reads of weights and side effects; its nodes are changed."""
+    """Return the graph with explicit reads of weights and order of side effects; its nodes are modified."""
     form = _form(graph, find)
     return replace(graph, output=form.root.output, trail=form.root.trail)
 
@@ -197,13 +197,13 @@ def _is_operator(node: Node) -> bool:
 
 
 def _number(value: Constant) -> Constant:
-    """A number type as its number, which the front end's text has in its place. [observed 2.10]"""
+    """Replace a number type by its number, as the front end's text does. [observed 2.10]"""
     number = type_number(value.value) if isinstance(value.abstract, TypeType) else None
     return constant(number) if number is not None else value
 
 
 def _axes(value: Value) -> Value:
-    """The axes of a reduction, of which one is a tuple, too."""
+    """Return the axes of a reduction as a tuple, also a single one."""
     is_one = isinstance(value, Constant) and type(value.value) is int
     return constant((value.value,)) if is_one and isinstance(value, Constant) else value
 
@@ -222,7 +222,7 @@ class _Writer:
         self._labels: dict[int, str] = {}  # the names of nodes that other functions take
         self._find, self._names, self._slices = find, names, slices
         self._output = graph.output
-        self._named: dict[int, str] = {}  # how the operands of a function name parameters
+        self._named: dict[int, str] = {}  # names of parameters as operands in a function
         self._nodes = topological([graph.output]) if functions is None else functions.nodes(functions.form.root)
         self._index = {id(node): at for at, node in enumerate(self._nodes)}
         self._parameters = graph.parameters
@@ -251,7 +251,7 @@ class _Writer:
         )
 
     def _function(self, parts: Differentiated, title: str, made: Counter[str]) -> IrFunction:
-        """The text of a function graph, whose formal parameters are numbered after the parameters."""
+        """Return the text of a function graph, whose formal parameters are numbered after the parameters."""
         function = parts.inner
         for at, parameter in enumerate(self._parameters, 1):
             self._named[id(parameter)] = f"$(@{title}:para{at}_{parameter.debug_name or parameter.name})"
@@ -274,7 +274,7 @@ class _Writer:
         return found
 
     def _called(self, function: FuncGraph, made: Counter[str]) -> IrFunction:
-        """The text of a function that a branch or a loop is."""
+        """Return the text of a function of a branch or a loop."""
         functions = self._functions
         assert functions is not None
         before = self._in, self._nodes, self._index
@@ -305,7 +305,7 @@ class _Writer:
         )
 
     def _part(self, value: Value) -> Abstract | None:
-        """The type of a parameter that is cut."""
+        """Return the type of a parameter's part; None if the parameter is not cut."""
         shape = self._slices.get(value.name) if isinstance(value, Parameter) else None
         if id(value) in self._named and isinstance(value, Parameter) and not value.is_weight:
             return None  # a formal parameter
@@ -313,7 +313,7 @@ class _Writer:
         return replace(kind, shape=shape) if shape is not None and isinstance(kind, TensorType) else None
 
     def _label(self, node: Node) -> str:
-        """The name of a node that another function takes."""
+        """Return the name of a node that another function uses."""
         if id(node) not in self._labels:
             self._labels[id(node)] = self._names.name(node)
         return self._labels[id(node)]
@@ -336,9 +336,8 @@ class _Writer:
         text = text_of(node)
         definition = definition_of(node, self._find) if _is_operator(node) else None
         key = None
-        if not self._names.is_original(
-            node
-        ):  # monads are added to each copy of a graph: their order distinguishes them
+        # monads are added to each copy of a graph again: their order identifies them
+        if not self._names.is_original(node):
             key = (node.op_type, made[node.op_type])
             made[node.op_type] += 1
         operands = node.operands
@@ -370,7 +369,7 @@ class _Writer:
 
 
 def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
-    """The primitive attributes of a node, by name."""
+    """Return the primitive attributes of a node, by name."""
     text = text_of(node)
     if not _is_operator(node):
         return dict(text.attrs)
@@ -379,7 +378,7 @@ def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
     found: dict[str, Any] = {**node.attrs}
     if not definition.prim_func and not any(isinstance(kind, NoneType) for kind in (node.abstract, *operands)):
         found = attributes(definition, operands, node.abstract, {**definition.attrs, **node.attrs}, given=text.given)
-    elif not definition.prim_func:  # the type is inferred later, and with it what depends on it
+    elif not definition.prim_func:  # the type, and attributes that depend on it, are inferred later
         fixed = {name: value for name, value in definition.fixed.items() if not callable(value)}
         found = {**fixed, **definition.attrs, **node.attrs}
     if definition.side_effect is not None:
@@ -387,15 +386,15 @@ def primitive_attributes(node: Node, find: Find) -> dict[str, Any]:
     return {name: value for name, value in {**found, **text.attrs}.items() if not name.startswith("_")}
 
 
-_WRITERS = frozenset({"Assign", "AssignAdd", "AssignSub"})  # functions that give what they write
+_WRITERS = frozenset({"Assign", "AssignAdd", "AssignSub"})  # functions that return the written operand
 # constants of inserted nodes that have no types yet
 _UNTYPED = frozenset({"Split", "TupleGetItem", "Concat", "ExpandDims", "Gather", "DtypeToEnum"})
 _ANEW = re.compile(r"\d+(OneHot)?\d+|redistribution_op_\d+")
-_REPLACING = re.compile(r"redistribution_op_\d+")  # in the place of the script's Reshape
+_REPLACING = re.compile(r"redistribution_op_\d+")  # replaces the script's Reshape
 
 
 def _type(node: Node, value: Value) -> Abstract:
-    """The type of an operand; that of a tuple says which of its elements are used where the script's node takes it."""
+    """Return the printed type of an operand; a tuple that a node of the script takes shows its used elements."""
     kind, is_constant = _shown(value), isinstance(value, Constant)
     if node.op_type in _WRITERS and value is node.operands[0] and isinstance(kind, TensorType):
         return replace(kind, inplace=True)
@@ -419,20 +418,20 @@ def _type(node: Node, value: Value) -> Abstract:
 
 
 def _shown(value: Value) -> Abstract:
-    """The type of a value; an operator that the vendor makes anew in the place of the script's has none yet."""
+    """Return the printed type of a value; an operator that replaces one of the script has none yet."""
     if isinstance(value, Node) and _is_anew(value):
         return NoneType()
     kind = value.abstract
     if isinstance(value, Node) and value.op_type == "MakeTuple" and isinstance(kind, TupleType):
         numbers = bool(kind.items) and all(isinstance(item, ScalarType) for item in kind.items)
-        return TupleType(items=tuple(map(_plain, kind.items)), counted=numbers)  # of weights it has Loads by now
+        return TupleType(items=tuple(map(_plain, kind.items)), counted=numbers)  # weights are Loads here
     if isinstance(value, Node) and value.op_type in _WRITERS and isinstance(kind, TensorType):
         return replace(kind, inplace=kind.ref_key is not None)
     return kind
 
 
 def _scope(node: Node) -> str:
-    """The scope of a node; a tuple of numbers is made where the last of them is: by the map over the weights."""
+    """Return the scope of a node; a tuple of numbers has that of the last one: of the map over the weights."""
     last = node.operands[-1] if node.op_type == "MakeTuple" and node.operands else None
     return last.scope if isinstance(last, Node) and isinstance(last.abstract, ScalarType) else node.scope
 
@@ -442,18 +441,18 @@ def _plain(kind: Abstract) -> Abstract:
 
 
 def _is_anew(node: Node) -> bool:
-    """Whether a node of the script is one that the pass makes anew; the script's Reshape is dropped and is not."""
+    """Whether the pass recreates a node of the script; a Reshape of the script is dropped instead."""
     name = text_of(node).instance_name
     return bool(text_of(node).sources) and name is not None and _ANEW.fullmatch(name) is not None
 
 
 def _is_sliced_tile(node: Node) -> bool:
-    """Whether a node is a Tile whose repetitions the pass wrote."""
+    """Whether a node is a Tile whose repetitions the pass has set."""
     return node.op_type == "Tile" and "in_strategy" in text_of(node).node_attrs
 
 
 def _is_first_replacing(node: Node) -> bool:
-    """Whether a node is the first of those that replace a Reshape, which has the number of the last one."""
+    """Whether a node is the first of those that replace a Reshape."""
     source = node.operands[0]
     return _replaces(node) and not (isinstance(source, Node) and _replaces(source))
 
@@ -479,7 +478,7 @@ def _parameter(parameter: Parameter, kind: Abstract) -> IrParam:
 
 
 def strategy_text(strategy: Strategy) -> str:
-    """A strategy as the text writes it.
+    """Return the text of a strategy.
 
     Examples
     --------

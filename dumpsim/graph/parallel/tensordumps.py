@@ -1,7 +1,6 @@
-"""Where TensorDump saves a tensor of a network that is split: before a redistribution, after it, or both.
+"""Places TensorDump nodes in a split network: before a redistribution, after it, or both.
 
-Redistributions and the communication after an operator are recognised by the instance names that sharding gives their
-nodes.
+Redistributions and the communication after an operator are recognised by the instance names of their nodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ _NUMBERED = "\0"  # stands for the number of a node until it is known
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """An operand of an operator: `chain` leads from `source` to it, first node first; empty without redistribution."""
+    """An operand of an operator: `chain` has the nodes of a redistribution from `source` to it, in order."""
 
     source: Value
     chain: tuple[Node, ...]
@@ -43,29 +42,29 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A TensorDump that was made: the node, and the one of the script that it stands for."""
+    """A TensorDump that was created: the node, and the script's node that it replaces."""
 
     node: Node
     original: Node
 
 
 def place_tensordumps(graph: Graph, *, generation: str, rank: int) -> list[Placed]:
-    """Move the TensorDump nodes of a graph that sharding has just changed, and make further ones, by their modes.
+    """Move the TensorDump nodes of a graph right after sharding, and create further ones, according to their modes.
 
     Parameters
     ----------
     graph : Graph
-        With the markers of its outputs, and without monads; it is changed.
+        With the markers of its outputs, and without monads; it is modified.
     generation : str
         ``A``, ``B`` or ``C``. [spec parallel 1.1]
     rank : int
-        Becomes part of names, in generation A.
+        A part of names in generation A.
 
     Returns
     -------
     list of Placed
-        The nodes that were made, in the order of their making. In generation A their file names lack the number of the
-        node until `name_by_number` was called.
+        The created nodes, in the order of creation. In generation A their file names lack the number of the node until
+        `name_by_number` is called.
     """
     _place_gradient_dumps(graph, is_named=generation != "A")
     dumps = [node for one in _graphs(graph) for node in one.trail if node.op_type == DUMP]
@@ -79,7 +78,7 @@ def place_tensordumps(graph: Graph, *, generation: str, rank: int) -> list[Place
 
 
 def name_by_number(placed: Sequence[Placed], number: Callable[[Node], str]) -> None:
-    """Put the printed names of nodes, ``CNode_64``, into the names of their files. [seed 000] [spec parallel 1.3]"""
+    """Insert the printed names of nodes, ``CNode_64``, into their file names. [seed 000] [spec parallel 1.3]"""
     for one in placed:
         file = one.node.operands[0]
         assert isinstance(file, Constant)
@@ -110,7 +109,7 @@ def _by_redistribution(graph: Graph, dumps: list[Node], rank: int, *, is_numbere
     return placed
 
 
-# -- generation C: every consumer has dumps of its own [spec parallel 1.4] [observed 2.10]
+# -- generation C: every consumer has its own dumps [spec parallel 1.4] [observed 2.10]
 
 
 def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
@@ -118,10 +117,10 @@ def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
     moved: set[int] = set()
     for edge in _edges(graph):
         wanted = [node for node in dumps if _is_of(node, edge.source) and _mode(node) == "in"]
-        # quirk: a dump stays where the redistribution takes a tensor apart [observed 2.10]
+        # quirk: a dump is not moved if the redistribution splits a tensor [observed 2.10]
         if not wanted or any(node.op_type in ("Split", "Concat") for node in edge.chain):
             continue
-        # the first one comes first, and the others in reverse order [observed 2.10]
+        # quirk: the first one, then the others in reverse order [observed 2.10]
         for node in (wanted[0], *reversed(wanted[1:])):
             made = _insert(node, _file(node).removesuffix(".npy") + "_in.npy", edge)
             placed.append(Placed(made, node))
@@ -135,14 +134,14 @@ def _by_consumer(graph: Graph, dumps: list[Node]) -> list[Placed]:
 
 
 def _raw(value: Value) -> Value:
-    """The operator's own result, before the communication after it: a term of a sum, perhaps."""
+    """Return the operator's own result, before the communication after it; it may be a term of a sum."""
     while isinstance(value, Node) and is_communication(value):
         value = value.operands[0]
     return value
 
 
 def _decorate(dumps: Sequence[Node]) -> None:
-    """The names of dumps that stay where they are say their mode, too."""
+    """Add the mode to the names of dumps that are not moved, too."""
     for node in dumps:
         if _mode(node) == "in":
             node.operands[0] = constant(_file(node).removesuffix(".npy") + "_in.npy")
@@ -190,7 +189,7 @@ def _hook_operands(graph: Graph, hook: Node, item: Node) -> None:
     for number, edge in enumerate(edges):
         last = edge.last if edge.chain else value
         mine, part = hook, item
-        if number:  # each operand that was brought elsewhere has a gradient of its own
+        if number:  # each redistributed operand has its own gradient
             rule = hook.attrs["rule"]
             mine = replace(hook, attrs={**hook.attrs, "rule": None if rule is None else copied(rule, {})})
             part = replace(item, operands=[mine, item.operands[1]])
@@ -211,8 +210,8 @@ def _replace(graph: Graph, old: Value, new: Value) -> None:
 
 
 def _insert(original: Node, file: str, edge: _Edge) -> Node:
-    """A dump of what an operator takes, for which the operator waits."""
-    last, before = edge.last, edge.user.operands[edge.at]  # which waits for the dumps that are there
+    """Insert a dump of an operand, for which the operator waits."""
+    last, before = edge.last, edge.user.operands[edge.at]  # the operand waits for the dumps inserted before
     place = last if isinstance(last, Node) else edge.user
     text = text_of(original)
     made = Node(
@@ -249,7 +248,7 @@ def _insert(original: Node, file: str, edge: _Edge) -> Node:
 
 
 def _graphs(graph: Graph) -> Iterator[Graph]:
-    """A graph, and the blocks of its nodes."""
+    """Yield a graph, and the blocks of its nodes."""
     yield graph
     for node in graph.trail:
         for block in node.blocks:
@@ -262,7 +261,7 @@ def _is_of(dump: Node, source: Value) -> bool:
 
 
 def _remove(graph: Graph, removed: set[int]) -> None:
-    """Take dumps out; what waits for one waits for what it saved."""
+    """Remove dumps; nodes that wait for one wait for its operand instead."""
     for one in list(_graphs(graph)):
         gone = {id(node): node.operands[1] for node in one.trail if id(node) in removed}
         one.trail = [node for node in one.trail if id(node) not in removed]
@@ -275,7 +274,7 @@ def _index(trail: Sequence[Node], value: Value) -> int:
 
 
 def _edges(graph: Graph) -> list[_Edge]:
-    """The operands of all operators, by the place of the value's maker in the program, then of the operator."""
+    """Return the operands of all operators, sorted by the position of their source, then of the operator."""
     place = {id(node): at for at, node in enumerate(everything(graph.trail))}
     found = [edge for one in _graphs(graph) for edge in _edges_of(one)]
     return sorted(found, key=lambda edge: place.get(id(edge.source), -1))
@@ -295,16 +294,16 @@ def _edges_of(graph: Graph) -> list[_Edge]:
             continue
         for at, value in enumerate(user.operands):
             source, chain = _traced(value)
-            # constants are cut at once; what an operator reads of a weight is not what its dump reads [observed 2.10]
+            # constants are cut at compile time; operator and dump have separate reads of a weight [observed 2.10]
             if not isinstance(source, Constant) and not (isinstance(source, Parameter) and source.is_weight):
                 found.append(_Edge(source, chain, user, at, graph))
     return found
 
 
 def _traced(value: Value) -> tuple[Value, tuple[Node, ...]]:
-    """What a redistribution starts from, and its nodes along one line."""
+    """Return the source of a redistribution, and its nodes along one path."""
     chain: list[Node] = []
-    pending: list[Node] = []  # bundling nodes, which belong to the redistribution where one comes before them
+    pending: list[Node] = []  # bundling nodes, which belong to the redistribution if one of its nodes precedes them
     while isinstance(value, Node):
         if _instance(value).startswith(_REDISTRIBUTION):
             chain += [*pending, value]
@@ -320,7 +319,7 @@ def _traced(value: Value) -> tuple[Value, tuple[Node, ...]]:
 
 
 def _follow_outputs(graph: Graph, dumps: Sequence[Node]) -> None:
-    """Dumps of a result of the network take it as it is marked, whole where every rank has to return it. [1.4 (c)]"""
+    """Move dumps of a result after its mark, where it is whole if every rank returns all of it. [1.4 (c)]"""
     for marker in [node for node in graph.trail if node.op_type == "_VirtualOutput"]:
         source, _ = _traced(marker.operands[0])
         mine = [node for node in dumps if node.operands[1] is source]

@@ -1,4 +1,4 @@
-"""Steps of a redistribution: what one rank does to its part of a tensor.
+"""Steps of a redistribution, applied by one rank to its part of a tensor.
 
 A step cuts an axis (`Cut`), joins the parts of a group along an axis (`Join`), exchanges parts (`Exchange`) or changes
 the shape (`Reshape`). [spec parallel 2.5, steps 4 and 8]
@@ -13,14 +13,14 @@ __all__ = ["Cut", "Exchange", "Join", "Reshape", "Transfer", "group_of", "shape_
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The part in another shape."""
+    """Reshape the part."""
 
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Part number `index` of `count` along an axis."""
+    """Take part number `index` of `count` along an axis."""
 
     axis: int
     count: int
@@ -29,7 +29,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The parts of `count` ranks, `stride` apart, one after another along an axis."""
+    """Concatenate the parts of `count` ranks, `stride` apart, along an axis."""
 
     axis: int
     count: int
@@ -38,7 +38,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Each rank of a group gets the others' pieces of axis `cut`, one after another along axis `joined`."""
+    """Exchange pieces of axis `cut` in a group of ranks, and concatenate them along axis `joined`."""
 
     cut: int
     joined: int
@@ -50,7 +50,7 @@ Transfer = Reshape | Cut | Join | Exchange
 
 
 def group_of(step: Join | Exchange, rank: int) -> tuple[int, ...]:
-    """The ranks that take part, ascending.
+    """Return the participating ranks in ascending order.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def group_of(step: Join | Exchange, rank: int) -> tuple[int, ...]:
 
 
 def shape_after(step: Transfer, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of the part after a step.
+    """Return the shape of the part after a step.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def shape_after(step: Transfer, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def shapes_after(steps: Iterable[Transfer], shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The shapes of the part after each step."""
+    """Yield the shape of the part after each step."""
     now = tuple(shape)
     for step in steps:
         now = shape_after(step, now)

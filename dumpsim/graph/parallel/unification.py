@@ -1,4 +1,4 @@
-"""Two layouts over one device matrix and one shape, so that redistribution can compare them axis by axis.
+"""Refines two layouts to one device matrix and one shape, so that redistribution can compare them axis by axis.
 
 [spec parallel 2.5, steps 1 to 3]
 """
@@ -19,7 +19,7 @@ class _BrokenChainError(Exception):
 
 
 def unified(source: TensorLayout, target: TensorLayout) -> Pair | None:
-    """The layouts with common device matrix and shape; None if they cannot be brought together.
+    """Return the layouts with a common device matrix and shape; None if they have no common refinement.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def _with_common_matrix(one: TensorLayout, two: TensorLayout) -> Pair:
 
 
 def _over(layout: TensorLayout, matrix: tuple[int, ...]) -> TensorLayout:
-    """A layout over a finer device matrix."""
+    """Return a layout over a finer device matrix."""
     parts = _refinement(layout.device_matrix, matrix)
     new: list[int] = []
     shape: list[int] = []
@@ -56,17 +56,17 @@ def _over(layout: TensorLayout, matrix: tuple[int, ...]) -> TensorLayout:
             shape.append(extent)
             continue
         factors = parts[last - axis]
-        behind = sum(map(len, parts[last - axis + 1 :]))
-        new += [behind + len(factors) - 1 - at for at in range(len(factors))]
+        following = sum(map(len, parts[last - axis + 1 :]))
+        new += [following + len(factors) - 1 - at for at in range(len(factors))]
         shape += [*factors[:-1], extent // prod(factors[:-1])]
     return TensorLayout(matrix, tuple(new), tuple(shape))
 
 
 def _with_shape_of(one: TensorLayout, two: TensorLayout) -> Pair:
-    """`one` with the boundaries of `two` among its own; the device matrix of `two` follows."""
+    """Split the axes of `one` at the boundaries of `two`, too; refine the device matrix of `two` accordingly."""
     shape = tuple(reversed(_factors(_union(_running(one.shape[::-1]), _running(two.shape[::-1])))))
     parts = [part[::-1] for part in _refinement(one.shape[::-1], shape[::-1])][::-1]
-    cut: list[tuple[int, list[int]]] = []  # for each cut axis its dimension, and how the new axes share it
+    cut: list[tuple[int, list[int]]] = []  # for each cut axis its dimension, and the cuts of the new axes
     for axis, part in zip(one.tensor_map, parts, strict=True):
         assert isinstance(axis, int)
         if axis != WHOLE:
@@ -89,7 +89,7 @@ def _with_shape_of(one: TensorLayout, two: TensorLayout) -> Pair:
 
 
 def _shared(count: int, part: Sequence[int]) -> list[int]:
-    """How the axes into which one is split share its cut: the leading ones take their whole extent."""
+    """Distribute the cut of an axis over the axes into which it is split: the leading ones are cut completely."""
     shares = []
     done = 1
     for extent in part:
@@ -108,7 +108,7 @@ def _shared(count: int, part: Sequence[int]) -> list[int]:
 
 
 def _running(factors: Sequence[int]) -> list[int]:
-    """Running products.
+    """Return running products.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _running(factors: Sequence[int]) -> list[int]:
 
 
 def _union(one: Sequence[int], two: Sequence[int]) -> list[int]:
-    """Both lists of products in order; each must divide the next."""
+    """Merge two lists of products in ascending order; each must divide the next."""
     products = sorted({*one, *two})
     if any(after % before for before, after in pairwise(products)):
         raise _BrokenChainError
@@ -131,7 +131,7 @@ def _factors(products: Sequence[int]) -> tuple[int, ...]:
 
 
 def _refinement(coarse: Sequence[int], fine: Sequence[int]) -> list[list[int]]:
-    """Which factors of `fine` make each of `coarse`."""
+    """Group the factors of `fine` so that each group's product is a factor of `coarse`."""
     left = iter(fine)
     found = []
     for whole in coarse:

@@ -1,4 +1,4 @@
-"""Operators that sharding inserts and a later pass drops: they give out what they take, and their gradients matter.
+"""Operators that sharding inserts for their gradients and a later pass drops: they return their operand.
 
 [spec parallel 2.7]
 """
@@ -39,28 +39,28 @@ def _passed(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs:
 
 
 def _scaled(b: GradBuilder, gradient: Any, count: int, wanted: bool) -> Any:
-    """A sum as a mean, where that is wanted."""
+    """Turn a sum into a mean, if `wanted`."""
     if not wanted:
         return gradient
     return b.emit("Mul", gradient, np.array(1 / count, gradient.abstract.dtype.numpy))
 
 
 def _mirrored(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The gradients of all copies of a weight are summed."""
+    """Sum the gradients of all copies of a weight."""
     total = b.emit("AllReduce", dout, op="sum", group=attrs["group"])
     return [_scaled(b, total, attrs["dev_num"], attrs["mean_flag"])]
 
 
 def _accumulated(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """A gradient is added to what the parts of the batch before gave; the number only marks that this is done."""
+    """Add a gradient to that of the previous parts of the batch; the returned number only marks that it is done."""
     added = _unordered(b.emit("AssignAdd", operands[1], dout))
     return [b.emit("Depend", np.array(0, dout.abstract.dtype.numpy), added), None]
 
 
 def _mirrored_once(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The accumulated gradients of all copies of a weight are summed, when all parts of the batch are done.
+    """Sum the accumulated gradients of all copies of a weight, after all parts of the batch.
 
-    The parallel optimizer takes the sum; other optimizers take what it was accumulated in.
+    The parallel optimizer takes the sum; other optimizers take the accumulator, to which the sum is assigned.
     """
     done = total = b.emit("Depend", operands[1], dout)
     kind = total.abstract.dtype.numpy
@@ -73,18 +73,18 @@ def _mirrored_once(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any,
 
 
 def _unordered(node: Any) -> Any:
-    """A side effect that what depends on it orders, and no other side effect."""
+    """Mark a side effect as ordered only by the nodes that depend on it."""
     node.operands.append(Constant(value="U", abstract=MonadType(kind="U")))
     return node
 
 
 def _divided(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The loss is seeded on every rank that has a copy of it."""
+    """Divide the gradient of the loss, which starts on every rank that has a copy."""
     return [b.emit("RealDiv", dout, np.array(attrs["divisor"], dout.abstract.dtype.numpy))]
 
 
 def _scattered(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The gradient of a weight that is cut further; with a second operand, of what was accumulated there."""
+    """Return the gradient of a weight that is cut further; with a second operand, from the accumulated gradients."""
     shared = {name: attrs[name] for name in ("group", "rank_size")}
     if len(operands) > 1:
         dout = b.emit("Depend", operands[1], dout)
@@ -103,7 +103,7 @@ def _unknown(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 _OPS = (
-    # number types as values, in lookups; they are folded before anything runs
+    # number types as values in lookups, which are folded at compile time
     OpDef(name="DType", operands=("x",), infer=_unknown, kernel=_identity),
     OpDef(name="DtypeToEnum", operands=("op_name", "arg_name", "x"), infer=_unknown, kernel=_identity),
     OpDef(name="_VirtualDataset", operands=("x",), infer=_all, kernel=_identity),
@@ -135,7 +135,7 @@ _OPS = (
         attrs={"group": "", "fusion": 1},
     ),
     OpDef(name="_VirtualPipelineEnd", operands=("x",), infer=_same, kernel=_identity, grad=_passed),
-    # the AllGather of a weight that the parallel optimizer cuts, until gradients are expanded
+    # stands for the AllGather of a weight that the parallel optimizer cuts, until gradients are expanded
     OpDef(
         name=GATHER,
         operands=("x", "*accumulated"),
@@ -149,12 +149,12 @@ VIRTUAL: Mapping[str, OpDef] = MappingProxyType({op.name: op for op in _OPS})
 
 
 def with_virtual(find: Find) -> Find:
-    """A way to find definitions that knows these operators, too."""
+    """Return a `find` function that knows these operators, too."""
     return lambda op_type: VIRTUAL.get(op_type) or find(op_type)
 
 
 def drop_virtual(graph: Graph) -> Graph:
-    """Drop what sharding inserted for the sake of gradients, once they are expanded."""
+    """Drop the nodes that sharding has inserted for gradients, after these are expanded."""
     _drop(graph, Replacements())
     return graph
 

@@ -1,4 +1,4 @@
-"""The weights of a network that is cut: their layouts, and the operators between a weight and its users.
+"""The weights of a split network: their layouts, and the operators between a weight and its users.
 
 [spec parallel 2.7]
 """
@@ -26,14 +26,14 @@ class Weights:
     settings : Settings
     insert : Inserter
     accumulators : mapping of str to Parameter
-        Where gradients are accumulated, by the names of the weights.
+        The Parameters in which gradients are accumulated, by the names of the weights.
     is_trained : bool
-        Gradients are taken.
+        Whether gradients are taken.
 
     Attributes
     ----------
     layouts : dict of str to TensorLayout
-        Layouts by name, as the users of the weights want them.
+        The layouts that the users of the weights want, by name.
     """
 
     def __init__(
@@ -48,18 +48,18 @@ class Weights:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Insert into a block: its mirrors are not for users outside."""
+        """Insert nodes into a block, whose mirrors are not shared with users outside."""
         before = dict(self._mirrors)
         yield
         self._mirrors = before
 
     def cut(self, weight: Parameter, layout: TensorLayout) -> None:
-        """Note what layout a user of a weight wants.
+        """Record the layout that a user of a weight wants.
 
         Raises
         ------
         StrategyError
-            If another user wants another one.
+            If another user wants a different one.
         """
         before = self.layouts.setdefault(weight.name, layout)
         if before != layout:
@@ -69,9 +69,9 @@ class Weights:
             )
 
     def brought(self, value: Value, weight: Parameter, layout: TensorLayout, node: Node) -> Value:
-        """What a user of a weight takes.
+        """Return the operand for a user of a weight.
 
-        It is gathered where the parallel optimizer cut it, mirrored where several ranks have the same part.
+        It is gathered if the parallel optimizer has cut it, and mirrored if several ranks have the same part.
         """
         ranks = layout.replicas(self._settings.rank)
         if not self._is_trained or weight.name in self._settings.frozen:
@@ -90,7 +90,7 @@ class Weights:
         return value if into is None else self._insert.assign_add(value, into, node)
 
     def _is_divisible(self, weight: Parameter, layout: TensorLayout, count: int) -> bool:
-        """Whether the parallel optimizer cuts a weight: not where it is small. [source opt_param_mgr.cc]"""
+        """Whether the parallel optimizer cuts a weight: small ones it does not. [source opt_param_mgr.cc]"""
         assert isinstance(weight.abstract, TensorType)
         size = prod(layout.shape) * weight.abstract.dtype.itemsize
         if weight.name in self._settings.alone or not layout.shape or size < self._settings.optimizer_threshold:
@@ -98,14 +98,14 @@ class Weights:
         return layout.slice_shape[0] % count == 0
 
     def layout_of(self, weight: str) -> TensorLayout | None:
-        """The layout of a weight; gradients are accumulated before they are cut further."""
+        """Return the layout of a weight; accumulated gradients are not cut further."""
         name = self._clones.get(weight, weight)
         is_accumulated = any(weight == one.name for one in self._accumulators.values())
         return (None if is_accumulated else self._optimizer_cuts.get(name)) or self.layouts.get(name)
 
 
 def _cut_further(layout: TensorLayout) -> TensorLayout:
-    """The layout of a weight that the parallel optimizer cuts along axis 0 by all ranks that have the same part."""
+    """Return the layout of a weight that the parallel optimizer cuts along axis 0 over all ranks with the same part."""
     free = sorted(set(range(len(layout.device_matrix))) - layout.used, reverse=True)
     axis = (*dims_of(layout.tensor_map[0]), *free)
     return replace(layout, tensor_map=(axis if len(axis) > 1 else axis[0], *layout.tensor_map[1:]))
