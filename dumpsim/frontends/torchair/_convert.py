@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dumpsim.frontends.torchair._calls import bound, iterate, name_of, provenance, written
 from dumpsim.frontends.torchair._ge import FxCall, GeGraph, GeOutput, Ref, SymbolList
 from dumpsim.frontends.torchair._maker import Maker, run_rule
+from dumpsim.frontends.torchair._product import form_of
 from dumpsim.frontends.torchair._refusals import Refused, refusal
 from dumpsim.frontends.torchair._result import references
 from dumpsim.frontends.torchair._strides import Strides
@@ -113,7 +114,7 @@ class Converter:
         self.graph.strides = Strides(graph.nodes)
         for node in graph.nodes:
             before = len(self.graph.nodes)
-            call = FxCall(name=node.name, target=str(node.target), op=node.op, function=node.target)
+            call = FxCall(name=node.name, target=str(node.target), op=node.op, function=node.target, form=form_of(node))
             provenance(call, node)
             self.graph.calls.append(call)
             number = len(self.graph.calls) - 1

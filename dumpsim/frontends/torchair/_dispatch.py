@@ -1,6 +1,6 @@
 """How composite operators are captured: those that an NPU has kernels for stay whole. [spec aten 9.1, 9.6]"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ from torch._decomp import decomposition_table
 from torch._decomp.decompositions import upsample_compute_output_size
 from torch._subclasses.fake_tensor import FakeTensorMode, torch_decomp_decompositions
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from dumpsim.frontends.torchair._product import product, product_with_gradient
 
 __all__ = ["attention_of", "vendor_shapes", "whole_operators"]
 
@@ -30,105 +32,15 @@ def whole_operators(dispatch: str) -> Iterator[None]:
         yield
         return
     kernels = library.Library("aten", "IMPL")
-    product = torch.ops.aten.matmul.default
+    operator = torch.ops.aten.matmul.default
     try:
-        kernels.impl("matmul", _product, "CPU")
-        kernels.impl("matmul", _product_with_gradient, "AutogradCPU")
-        product._dispatch_cache.clear()  # torch has looked the kernel up before
+        kernels.impl("matmul", product, "CPU")
+        kernels.impl("matmul", product_with_gradient, "AutogradCPU")
+        operator._dispatch_cache.clear()  # torch has looked the kernel up before
         yield
     finally:
         kernels._destroy()
-        product._dispatch_cache.clear()
-
-
-def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    made: torch.Tensor = torch.ops.aten.matmul.default._op_dk(key, left, right)
-    return made
-
-
-def _product_with_gradient(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    made: torch.Tensor = _Product.apply(left, right)  # type: ignore[no-untyped-call]
-    return made
-
-
-class _Product(torch.autograd.Function):
-    """A product that is one operator, and so is its gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(left, right)
-        with torch._C._AutoDispatchBelowAutograd():
-            made: torch.Tensor = torch.ops.aten.matmul.default(left, right)
-        return made
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        left, right = ctx.saved_tensors
-        return _gradients(grads[0], left, right, ctx.needs_input_grad)
-
-
-def _gradients(
-    grad: torch.Tensor, left: torch.Tensor, right: torch.Tensor, wanted: Sequence[bool]
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """The gradients of a product by its operands."""
-    first, second = left.dim(), right.dim()
-    by_left, by_right = wanted
-    if first == second == 1:
-        return right.mul(grad) if by_left else None, left.mul(grad) if by_right else None
-    if (first, second) == (2, 1):
-        return (
-            grad.unsqueeze(1).mm(right.unsqueeze(0)) if by_left else None,
-            left.transpose(-1, -2).mm(grad.unsqueeze(1)).squeeze(1) if by_right else None,
-        )
-    if (first, second) == (1, 2):
-        return (
-            grad.unsqueeze(0).mm(right.transpose(-1, -2)).squeeze(0) if by_left else None,
-            left.unsqueeze(1).mm(grad.unsqueeze(0)) if by_right else None,
-        )
-    if second < 3 <= first:
-        return _of_rows(grad, left, right, wanted)
-    if first < 3 <= second:
-        return _of_columns(grad, left, right, wanted)
-    return (
-        torch.matmul(grad, right.transpose(-1, -2)) if by_left else None,
-        torch.matmul(left.transpose(-1, -2), grad) if by_right else None,
-    )
-
-
-def _of_rows(
-    grad: torch.Tensor, left: torch.Tensor, right: torch.Tensor, wanted: Sequence[bool]
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """The gradients of a batch times a matrix or a vector: the batch is one matrix of all rows."""
-    vector = right.dim() == 1
-    rows = (grad.unsqueeze(-1) if vector else grad).contiguous().view(-1, 1 if vector else grad.size()[-1])
-    by_left = by_right = None
-    if wanted[0]:
-        turned = right.unsqueeze(0) if vector else right.transpose(-1, -2)
-        by_left = rows.mm(turned).view(left.size())
-    if wanted[1]:
-        whole = left.contiguous().view(-1, left.size()[-1])
-        by_right = whole.transpose(-1, -2).mm(rows).view(right.size())
-    return by_left, by_right
-
-
-def _of_columns(
-    grad: torch.Tensor, left: torch.Tensor, right: torch.Tensor, wanted: Sequence[bool]
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """The gradients of a matrix or a vector times a batch: the batch is one matrix of all columns."""
-    vector, size = left.dim() == 1, right.size()
-    if vector:
-        columns = grad.view(-1, 1)
-    else:
-        columns = grad.transpose(-1, -2).contiguous().view(-1, grad.size()[-2])
-    by_left = by_right = None
-    if wanted[0]:
-        whole = right.transpose(-1, -2).contiguous().view(-1, size[-2]).transpose(-1, -2)
-        by_left = whole.mm(columns).transpose(-1, -2).view(left.size())
-    if wanted[1]:
-        shape = [*size[:-2], size[-1], size[-2]]
-        by_right = columns.mm(left.unsqueeze(0) if vector else left).view(shape).transpose(-1, -2)
-    return by_left, by_right
+        operator._dispatch_cache.clear()
 
 
 @contextmanager

@@ -151,6 +151,8 @@ class FxCall:
         A `Ref`, a value of Python or None for each result.
     values : tuple
         What torch knows of the results: fake tensors.
+    form : tuple or None
+        How eager torch computes a product: the name of a form, and extents.
     module, kind, at : str
         Path and class of the module, and ``file:line`` of the script.
     nodes : list of GeNode
@@ -165,6 +167,7 @@ class FxCall:
     results: tuple[Any, ...] = ()
     seen: "dict[Ref, torch.Tensor]" = field(default_factory=dict)
     values: tuple[Any, ...] = ()
+    form: tuple[Any, ...] | None = None
     module: str = ""
     kind: str = ""
     at: str = ""

@@ -10,6 +10,7 @@ import torch
 
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import FxCall, GeNode, Ref
+from dumpsim.frontends.torchair._product import FORMS
 from dumpsim.frontends.torchair._strides import Strides
 from dumpsim.frontends.torchair._writers import writer
 
@@ -17,6 +18,8 @@ __all__ = ["Provided", "ResultKernel", "provided", "references", "result_kernel"
 
 Tensor = torch.Tensor
 
+
+_PRODUCTS = (torch.ops.aten.matmul.default, torch.ops.aten.mm.default)
 
 # types whose last output are indices, which GE has as int32
 _INDICES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "MaxPoolWithArgmaxV1", "Sort", "TopKV2"})
@@ -349,7 +352,10 @@ def result_kernel(
 
     arguments, keywords = placed(tuple(call.arguments)), placed(dict(call.keywords))
     function = call.function
-    if node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
+    if call.form is not None and function in _PRODUCTS:
+        name, *needed = call.form
+        function, arguments = FORMS[name], (*arguments, *placed(needed))
+    elif node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
         function, arguments = _kept, (_At(0), _At(1), 1.0 - call.arguments[1])  # its mask is drawn once
         keywords, hidden = {}, []
     elif node.type == "StatelessDropOutGenMask" and function is torch.ops.aten.native_dropout.default:

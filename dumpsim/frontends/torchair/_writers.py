@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from dumpsim.frontends.torchair._product import rows_by_matrix
+
 __all__ = ["writer"]
 
 Tensor = torch.Tensor
@@ -67,7 +69,7 @@ def writer(
     tensors = _tensors((*arguments, *keywords.values()))
     if not out.numel() or any(_overlap(out, one) for one in tensors):
         return None
-    if function is torch.ops.aten.matmul.default:
+    if function is torch.ops.aten.matmul.default or function is rows_by_matrix:
         left, right = arguments
         return _product(left, right, out)
     name = getattr(function, "name", str)()

@@ -1,5 +1,6 @@
 """Which graphs a process makes: graph breaks, several models, new shapes, attention in one operator."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
@@ -212,6 +213,68 @@ def test_products_stay_whole_in_training(left, right, wanted, kind, rank):
     assert forward == [kind]
     inner = "BatchMatMul" if len(left) > 2 < len(right) else "MatMul"
     assert backward.count(inner) == sum(wanted)
+
+
+def gradients_of(product, left, right, wanted):
+    """A product and its gradients by those operands that need one."""
+    operands = [one.clone().requires_grad_(grad) for one, grad in zip((left, right), wanted, strict=True)]
+    made = product(*operands)
+    (made * torch.arange(made.numel()).reshape(made.shape).sin()).sum().backward()
+    return [made.detach(), *(one.grad for one in operands)]
+
+
+def differs(backend, left, right, turned, wanted):
+    """Whether a captured product or its gradients differ from eager torch's in any bit."""
+
+    def product(left, right):
+        left, right = (one.mT if turn else one for one, turn in zip((left, right), turned, strict=True))
+        return left @ right
+
+    want = gradients_of(product, left, right, wanted)
+    torch._dynamo.reset()
+    got = gradients_of(torch.compile(product, backend=backend), left, right, wanted)
+    return [one is not other and not torch.equal(one, other) for one, other in zip(got, want, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "turned", "wanted"),
+    [
+        ((33, 8), (33, 33), (True, False), (True, True)),  # factors swapped
+        ((3, 16), (8, 16), (False, True), (True, True)),
+        ((1, 16), (1, 1), (True, False), (True, True)),
+        ((2, 3, 8, 33), (2, 33), (False, True), (True, True)),  # a batch as one matrix
+        ((33, 16), (2, 8, 33), (True, True), (True, True)),
+        ((8, 33), (2, 3, 3, 33), (False, True), (False, True)),  # a batch of products
+        ((2, 33, 8), (33, 16), (True, False), (True, False)),
+        ((2, 8), (1, 8, 33), (False, False), (True, False)),  # the batch is a view of one matrix
+        ((33, 8), (33,), (True, False), (False, True)),  # a product with a vector
+        ((2, 3, 33), (33,), (False, False), (True, True)),
+        ((33,), (2, 33, 5), (False, False), (True, True)),
+    ],
+)
+def test_gradients_of_products_are_those_of_eager_torch(left, right, turned, wanted, rank):
+    assert not any(differs(rank(), torch.randn(left), torch.randn(right), turned, wanted))
+
+
+@pytest.mark.slow
+def test_random_products_are_those_of_eager_torch(rank):
+    random = np.random.default_rng(20261124)
+
+    def shape(rows, columns, at):
+        if random.random() < 0.12:
+            return (rows if at else columns,)
+        return (*[(), (), (2,), (3,), (2, 3)][random.integers(5)], rows, columns)
+
+    for _ in range(60):
+        rows, inner, columns = random.choice([1, 2, 3, 5, 8, 16, 33], 3)
+        left, right = shape(rows, inner, 0), shape(inner, columns, 1)
+        if len(left) > 2 < len(right):
+            right = right[-2:]
+        wanted = [(True, True), (True, False), (False, True)][random.integers(3)]
+        turned = [len(one) > 1 and random.random() < 0.5 for one in (left, right)]
+        operands = [torch.randn(tuple(int(extent) for extent in one)) for one in (left, right)]
+        operands = [one.mT.contiguous() if turn else one for one, turn in zip(operands, turned, strict=True)]
+        assert not any(differs(rank(), *operands, turned, wanted)), (left, right, turned, wanted)
 
 
 def test_attention_is_taken_apart_by_default(rank):

@@ -11,8 +11,9 @@ import numpy as np  # noqa: E402
 
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.torchair import fx_dumper, graph_dumper  # noqa: E402
-from dumpsim.frontends.torchair._dispatch import _gradients, _masked  # noqa: E402
+from dumpsim.frontends.torchair._dispatch import _masked  # noqa: E402
 from dumpsim.frontends.torchair._ge import GeGraph, Ref  # noqa: E402
+from dumpsim.frontends.torchair._product import _gradients  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from tests.dumprun import cli  # noqa: E402
@@ -40,7 +41,7 @@ def test_gradients_of_a_product_are_those_of_pytorch(left, right):
     grad = torch.randn(product.shape)
     wanted = torch.autograd.grad(product, operands, grad)
     for asked in itertools.product((True, False), repeat=2):
-        found = _gradients(grad, *(operand.detach() for operand in operands), asked)
+        found = _gradients(grad, *(operand.detach() for operand in operands), False, asked)
         for value, real, is_asked in zip(found, wanted, asked, strict=True):
             if is_asked:
                 assert value.shape == real.shape

@@ -1,0 +1,250 @@
+"""Products of matrices that stay one operator while a graph is captured, and their gradients.
+
+Eager torch takes `matmul` apart before it computes: into one product, a batch of products, or a product with a vector,
+by extents, strides and whether an operand requires a gradient. It swaps the factors of a gradient where an operand was
+transposed. Each of these forms rounds in its own way. So the nodes of a captured product carry the form that eager
+torch chooses, and are computed in it. [torch 2.13: LinearAlgebra.cpp, FunctionsManual.cpp]
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx import traceback
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+__all__ = ["FORMS", "Form", "form_of", "product", "product_with_gradient", "rows_by_matrix"]
+
+Tensor = torch.Tensor
+Form = tuple[Any, ...]  # the name of a form and the extents that it needs, which may be symbols
+
+# Keys of annotations. AOTAutograd copies those of a product to its gradient's nodes, which have a key of their own.
+_PRODUCT, _GRADIENT = "dumpsim_product", "dumpsim_gradient"
+
+
+def form_of(node: fx.Node) -> Form | None:
+    """The form in which eager torch computes the product of a node; None for the operator's own."""
+    marks = node.meta.get("custom") or {}
+    return marks.get(_GRADIENT, marks.get(_PRODUCT)) or None
+
+
+def _computed(*form: Any) -> Any:
+    """Mark the nodes of a gradient that are captured in this context with a form, or with none."""
+    return traceback.annotate({_GRADIENT: form})
+
+
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """The kernel of `matmul` without a gradient: what torch composes it of."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    made: Tensor = torch.ops.aten.matmul.default._op_dk(key, left, right)
+    return made
+
+
+def product_with_gradient(left: Tensor, right: Tensor) -> Tensor:
+    """The kernel of `matmul` with a gradient: one operator, as are the products of its gradient."""
+    made: Tensor = _Product.apply(left, right, _is_folded(left, right))  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, fold: bool) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.fold = fold
+        with torch._C._AutoDispatchBelowAutograd(), traceback.annotate({_PRODUCT: ("folded",) if fold else ()}):
+            made: Tensor = torch.ops.aten.matmul.default(left, right)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        left, right = ctx.saved_tensors
+        return *_gradients(grads[0], left, right, ctx.fold, ctx.needs_input_grad), None
+
+
+def _is_folded(left: Tensor, right: Tensor) -> bool:
+    """Whether torch makes one matrix of a batch because the other operand requires a gradient.
+
+    Without that, torch decides by the strides of the batch, when it computes.
+    """
+    first, second = left.dim(), right.dim()
+    if first == second == 3 and not statically_known_true(left.shape[0] == right.shape[0]):
+        alone = [statically_known_true(one.shape[0] == 1) and one.requires_grad for one in (left, right)]
+        return any(alone)
+    smaller = right if first >= second else left
+    return max(first, second) >= 3 > smaller.dim() and smaller.requires_grad
+
+
+def _is_turned(matrix: Tensor) -> bool:
+    """Whether a matrix lies column by column, so that torch swaps the factors of its gradient."""
+    rows, _ = matrix.shape
+    down, along = matrix.stride()
+    return statically_known_true(down == 1) and statically_known_true(along == rows)
+
+
+def _of_two(swapped: bool, left: str = "", right: str = "") -> Any:
+    """Mark a product of two matrices: whether the factors are swapped, and how they lie in eager torch."""
+    return _computed("two", swapped, left, right) if swapped or left or right else _computed()
+
+
+def _gradients(
+    grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a product by its operands."""
+    first, second = left.dim(), right.dim()
+    by_left, by_right = wanted[:2]
+    if first == second == 1:
+        return right.mul(grad) if by_left else None, left.mul(grad) if by_right else None
+    if second < 3 <= first:
+        return _of_rows(grad, left, right, fold, wanted)
+    if first < 3 <= second:
+        return _of_columns(grad, left, right, fold, wanted)
+    made: list[Tensor | None] = [None, None]
+    if (first, second) == (2, 1):
+        if by_left:
+            made[0] = grad.unsqueeze(1).mm(right.unsqueeze(0))
+        if by_right:
+            with _computed("vector"):
+                made[1] = left.transpose(-1, -2).mm(grad.unsqueeze(1)).squeeze(1)
+    elif (first, second) == (1, 2):
+        if by_left:
+            with _of_two(_is_turned(left.unsqueeze(0))):
+                made[0] = grad.unsqueeze(0).mm(right.transpose(-1, -2)).squeeze(0)
+        if by_right:
+            with _of_two(_is_turned(right)):
+                made[1] = left.unsqueeze(1).mm(grad.unsqueeze(0))
+    else:
+        both = first == second == 2
+        if by_left:
+            with _of_two(both and _is_turned(left)):
+                made[0] = torch.matmul(grad, right.transpose(-1, -2))
+        if by_right:
+            with _of_two(both and _is_turned(right)):
+                made[1] = torch.matmul(left.transpose(-1, -2), grad)
+    return made[0], made[1]
+
+
+def _of_rows(
+    grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a batch times a matrix or a vector: the batch is one matrix of all rows."""
+    vector = right.dim() == 1
+    rows = (grad.unsqueeze(-1) if vector else grad).contiguous().view(-1, 1 if vector else grad.size()[-1])
+    inner = _rows(left)
+    lies = "column by column" if not vector and _is_turned(_rows(grad)) else ""
+    by_left = by_right = None
+    if wanted[0]:
+        turned = right.unsqueeze(0) if vector else right.transpose(-1, -2)
+        if fold or _is_one_matrix(left):
+            form = _of_two(not vector and _is_turned(inner), lies, "")
+        else:
+            form = _computed("batched rows", left.size()[-2])
+        with form:
+            by_left = rows.mm(turned).view(left.size())
+    if wanted[1]:
+        form = _computed("vector") if vector else _of_two(_is_turned(right), "row by row" * _is_turned(inner), lies)
+        with form:
+            by_right = left.contiguous().view(-1, left.size()[-1]).transpose(-1, -2).mm(rows).view(right.size())
+    return by_left, by_right
+
+
+def _of_columns(
+    grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a matrix or a vector times a batch: the batch is one matrix of all columns."""
+    vector, size = left.dim() == 1, right.size()
+    if vector:
+        columns, lies = grad.view(-1, 1), ""
+    else:
+        columns = grad.transpose(-1, -2).contiguous().view(-1, grad.size()[-2])
+        lies = "column by column" * _is_turned(_rows(grad.transpose(-1, -2)))
+    inner = _rows(right.transpose(-1, -2))
+    by_left = by_right = None
+    if wanted[0]:
+        whole = right.transpose(-1, -2).contiguous().view(-1, size[-2]).transpose(-1, -2)
+        if vector:
+            form = _computed("vector")
+        else:
+            form = _of_two(_is_turned(left.transpose(0, 1)), "row by row" * _is_turned(inner), lies)
+        with form:
+            by_left = whole.mm(columns).transpose(-1, -2).view(left.size())
+    if wanted[1]:
+        shape = [*size[:-2], size[-1], size[-2]]
+        if fold or (vector and _is_one_matrix(right.transpose(-1, -2))):
+            form = _of_two(not vector and _is_turned(inner), lies, "")
+        else:
+            form = _computed("batched columns", size[-1])
+        with form:
+            by_right = columns.mm(left.unsqueeze(0) if vector else left).view(shape).transpose(-1, -2)
+    return by_left, by_right
+
+
+def _rows(batch: Tensor) -> Tensor:
+    """The matrix that eager torch makes of a batch: a view where the strides allow it."""
+    return batch.reshape(-1, batch.size()[-1])
+
+
+def _is_one_matrix(batch: Tensor) -> bool:
+    """Whether the dimensions before the last one can be one without a copy."""
+    shape, strides = batch.shape, batch.stride()
+    pairs = range(batch.dim() - 2)
+    return all(statically_known_true(strides[at] == strides[at + 1] * shape[at + 1]) for at in pairs)
+
+
+def rows_by_matrix(left: Tensor, right: Tensor) -> Tensor:
+    """A batch times a matrix or a vector, or the other way round, as one product of all rows."""
+    if left.dim() == right.dim():  # one batch has a single matrix
+        one = left.shape[0] == 1
+        left, right = (left.squeeze(0), right) if one else (left, right.squeeze(0))
+    if left.dim() > right.dim():
+        return _rows_by_matrix(left, right)
+    made = _rows_by_matrix(right.mT, left.t() if left.dim() == 2 else left)
+    return made.mT.contiguous() if left.dim() == 2 else made
+
+
+def _rows_by_matrix(batch: Tensor, matrix: Tensor) -> Tensor:
+    rows = batch.reshape(-1, batch.shape[-1])
+    if matrix.dim() == 1:
+        return rows.mv(matrix).view(batch.shape[:-1])
+    return rows.mm(matrix).view(*batch.shape[:-1], matrix.shape[1])
+
+
+def _two(left: Tensor, right: Tensor, swapped: bool, left_lies: str, right_lies: str) -> Tensor:
+    left, right = _laid(left, left_lies), _laid(right, right_lies)
+    return right.t().mm(left.t()).t() if swapped else left.mm(right)
+
+
+def _laid(matrix: Tensor, lies: str) -> Tensor:
+    """A matrix that lies row by row, column by column, or as it does."""
+    if lies == "column by column":
+        return matrix.t().contiguous().t()
+    return matrix.contiguous() if lies else matrix
+
+
+def _by_vector(left: Tensor, right: Tensor) -> Tensor:
+    return left.mv(right.squeeze(1)).unsqueeze(1)
+
+
+def _batched_rows(rows: Tensor, matrix: Tensor, extent: int) -> Tensor:
+    """All rows times a matrix, `extent` rows at a time."""
+    batch = rows.view(-1, extent, rows.shape[1])
+    return batch.bmm(matrix.expand(batch.shape[0], *matrix.shape)).view(rows.shape[0], matrix.shape[1])
+
+
+def _batched_columns(columns: Tensor, matrix: Tensor, extent: int) -> Tensor:
+    """A matrix times all columns, which are rows here, `extent` columns at a time."""
+    batch = columns.view(-1, extent, columns.shape[1]).mT.contiguous()
+    made = matrix.t().expand(batch.shape[0], *reversed(matrix.shape)).bmm(batch)
+    return made.mT.reshape(columns.shape[0], matrix.shape[1])
+
+
+FORMS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
+    {
+        "batched columns": _batched_columns,
+        "batched rows": _batched_rows,
+        "folded": rows_by_matrix,
+        "two": _two,
+        "vector": _by_vector,
+    }
+)
