@@ -1,8 +1,8 @@
-"""Operator fusion of whole graphs (O2): what GE splits, joins and renames.
+"""Operator fusion of whole graphs (O2): splits, joins and renames kernels as GE does.
 
 Patterns are data: a head, and kinds of operators that may follow it, each at most once and in that order. A fused
-operator is one kernel that does its members' work without storing what lies between. Its name is the members' names
-joined, as GE's, and marks of `set_dump` on members are lost. [spec mindspore 3.7, 12.1: fused names]
+operator is one kernel that does its members' work without storing intermediate results. Its name joins the members'
+names, as in GE, and marks of `set_dump` on members are lost. [spec mindspore 3.7, 12.1: fused names]
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _LONGEST = 8  # members of a chain of elementwise operators
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """Which operators become one.
+    """A sequence of operators that is fused into one.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Pattern:
     heads : frozenset of str
         Types of the first operator.
     tails : tuple of frozenset of str
-        Types that may follow, each stage at most once and in this order; every stage takes the result before it.
+        Types that may follow, each stage at most once and in this order; every stage takes the previous result.
     repeats : bool
-        The last stage may follow again and again.
+        Whether the last stage may be repeated.
     """
 
     name: str
@@ -71,14 +71,14 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
     Parameters
     ----------
     graph : Graph
-        Its nodes are changed.
+        Its nodes are modified.
     find : callable
         The definition of an operator type.
 
     Returns
     -------
     tuple of Node
-        The kernels that are left, in execution order.
+        The remaining kernels, in execution order.
     """
     assert isinstance(graph.output, Node)
     split(graph, find)
@@ -91,19 +91,19 @@ def fuse(graph: Graph, find: Callable[[str], OpDef]) -> tuple[Node, ...]:
 
 
 def fuse_in_order(graph: Graph, order: Sequence[Node], find: Callable[[str], OpDef]) -> tuple[Node, ...]:
-    """Join the kernels of a graph of GE that has an order; each chain runs where its last member did.
+    """Join the kernels of a GE graph with a given order; each chain takes the position of its last member.
 
     Parameters
     ----------
     graph : Graph
-        Its nodes are changed.
+        Its nodes are modified.
     order : sequence of Node
     find : callable
 
     Returns
     -------
     tuple of Node
-        The kernels that are left, in execution order.
+        The remaining kernels, in execution order.
     """
     fusion = _Fusion(graph, order, find)
     fusion.join()
@@ -118,11 +118,11 @@ class _Fusion:
         self.users = users_of(graph)
         self.kernels = {id(node) for node in order}
         self.taken: set[int] = set()
-        self.inner: set[int] = set()  # members of chains but the last
-        self.ends: dict[int, Node] = {}  # what stands for the last member of a chain
+        self.inner: set[int] = set()  # members of chains except the last ones
+        self.ends: dict[int, Node] = {}  # the fused node, by the last member of its chain
 
     def join(self) -> None:
-        """Put one node in the place of each chain."""
+        """Replace each chain by one node."""
         for pattern in PATTERNS:
             for node in self.order:
                 if node.op_type in pattern.heads and id(node) not in self.taken and self._can(node):
@@ -154,7 +154,7 @@ class _Fusion:
         return chain
 
     def _follower(self, node: Node) -> Node | None:
-        """The one kernel that takes the result of a node, as its first operand and in its shape."""
+        """Return the only kernel that takes the result of a node, as its first operand and with the same shape."""
         result = self._result(node)
         if result is None:
             return None
@@ -169,11 +169,11 @@ class _Fusion:
             return None
         if (mine.shape, mine.dtype) != (its.shape, its.dtype):
             return None
-        # what writes memory after the node must not have to run before the follower
+        # a write of memory after the node must not have to run before the follower
         return None if id(node) in reachable(user.operands[1:]) else user
 
     def _result(self, node: Node) -> Node | None:
-        """What users take of a kernel: the node, or the item where it is the only one that is used."""
+        """Return the value that users take: the node itself, or its first item if no other one is used."""
         if isinstance(node.abstract, TensorType):
             return node
         users = [user for user in self.users.get(id(node), []) if user.op_type != "UpdateState"]
@@ -214,13 +214,13 @@ class _Fusion:
             definition=Composition(definitions=definitions, attrs=attrs, wiring=tuple(wiring)).definition(op_type),
             members=tuple(replace(node, operands=list(node.operands)) for node in chain),
         )
-        for operand in (*operands, *tokens):  # a later pattern may put another node in its place
+        for operand in (*operands, *tokens):  # a later pattern may replace it
             users = self.users.get(id(operand), [])
             self.users[id(operand)] = [fused if id(user) in members else user for user in users]
         self.inner.update(id(node) for node in chain[:-1])
         self.ends[id(chain[-1])] = fused
         self._replace(result, fused)
-        for node in chain:  # tokens that waited for a member wait for the whole
+        for node in chain:  # tokens that wait for a member now wait for the fused node
             self._replace(node, fused)
 
     def _replace(self, old: Node, new: Node) -> None:

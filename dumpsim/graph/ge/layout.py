@@ -1,8 +1,8 @@
-"""Private device formats and number types, and the TransData and Cast nodes between kernels that do not agree.
+"""Private device formats and number types, and the TransData and Cast nodes between kernels with different ones.
 
-What a kernel reads and writes is data: `OpDef.formats` of its operator, and the matrix unit's number type. A
-conversion is a node like others: it runs as a task, takes an id and is dumped. One value is converted once to each
-layout, before its first user. [spec mindspore 10; spec parallel 4.1; seed 001]
+The formats of a kernel are data: `OpDef.formats` of its operator, and the matrix unit's number type. A conversion is a
+node like others: it runs as a task, takes an id and is dumped. A value is converted once to each layout, before its
+first user. [spec mindspore 10; spec parallel 4.1; seed 001]
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["lay_out"]
 
-# ranks of the tensors that a format is for
+# ranks of tensors that a format supports
 _RANKS: Mapping[str, range] = MappingProxyType(
     {"NC1HWC0": range(4, 5), "FRACTAL_Z": range(4, 5), "FRACTAL_NZ": range(2, 8)}
 )
 _GROUPED = ("FRACTAL_Z",)
-# what GE's library calls formatAgnostic: computed in whatever format the operands lie, as they all have one shape
+# called formatAgnostic in GE's library: computed in the common format of the operands, which have one shape
 _AGNOSTIC = frozenset(
     {
         "Abs", "Add", "Div", "Exp", "GeLU", "GeLUGrad", "Log", "Maximum", "Minimum", "Mul", "Neg", "RealDiv", "ReLU",
@@ -56,7 +56,7 @@ def lay_out(
     *,
     agnostic: bool = False,
 ) -> tuple[Node, ...]:
-    """Give kernels their formats and number types, with conversions where two do not agree.
+    """Set formats and number types of kernels, and insert conversions between different ones.
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ def lay_out(
     find : callable
         The definition of an operator type.
     options : CompileOptions
-        `cube_ops` and `cube_dtype` count here.
+        Only `cube_ops` and `cube_dtype` are used here.
     made : callable
-        Called with every node that is made, in the order of execution: it names conversions (``TransData``, ``Cast``).
+        Called with every created node, in execution order; it names conversions (``TransData``, ``Cast``).
     agnostic : bool
-        Elementwise operators stay in the format of their operands.
+        Whether elementwise operators keep the format of their operands.
 
     Returns
     -------
     tuple of Node
-        The execution order with the conversions in it.
+        The execution order including conversions.
     """
     work = _LayOut(find, options, made, agnostic)
     for node in order:
@@ -96,8 +96,8 @@ class _LayOut:
         self.agnostic = agnostic
         self.order: list[Node] = []
         self.cube_dtype: DType | None = dtype(options.cube_dtype) if options.cube_dtype is not None else None
-        self.converted: dict[int, dict[tuple[int, Layout], Node]] = {}  # by what they are made of
-        self.held: list[Value] = []  # their identities are keys
+        self.converted: dict[int, dict[tuple[int, Layout], Node]] = {}  # by their source
+        self.alive: list[Value] = []  # keeps the ids of the keys valid
 
     # ------------------------------------------------------------- kernels
     def kernel(self, node: Node) -> None:
@@ -111,7 +111,7 @@ class _LayOut:
             self._forget(node.operands[at])
 
     def _view(self, node: Node) -> None:
-        """No kernel: the bytes of the operand in the host's order, whatever their number type."""
+        """Lay out a view: it has no kernel, and needs the operand in the host's format, with any number type."""
         (have,) = self.layouts(node.operands[0])
         node.operands[0] = self._fitted(node.operands[0], Layout(dtype=have.dtype))
         if have.dtype != _dtype(node.abstract):
@@ -123,7 +123,7 @@ class _LayOut:
         reach = sum(not isinstance(o.abstract, MonadType) for o in head.operands)
         cube = head_definition.name in self.options.cube_ops and self.cube_dtype is not None
         takes, gives = self._formats(node, head_definition)
-        # collectives have a group too, which is a name
+        # collectives have an attribute `group` too, which is a name
         groups = int(head.attrs.get("group", head.attrs.get("groups", 1)) or 1) if takes or gives else 1
         agnostic = self._agnostic_format(node, definition)
         follows: DType | None = None
@@ -180,7 +180,7 @@ class _LayOut:
             node.layouts = tuple(found)
 
     def _formats(self, node: Node, head: OpDef) -> tuple[Mapping[int, str], Mapping[int, str]]:
-        """Formats of a kernel's operands and outputs; none where a tensor has not the rank of its format."""
+        """Return the formats of a kernel's operands and outputs; none if a format does not support a tensor's rank."""
         takes, gives = head.formats.get("in", {}), head.formats.get("out", {})
         operands = [o for o in node.operands if not isinstance(o.abstract, MonadType)]
         leaves = list(leaves_of(node.abstract))
@@ -192,7 +192,7 @@ class _LayOut:
         return takes, gives
 
     def _agnostic_format(self, node: Node, definition: OpDef) -> str | None:
-        """The private format that an elementwise operator works in, None if it works in the host's."""
+        """Return the private format in which an elementwise operator works; None for the host's format."""
         members = node.members or (node,)
         if not self.agnostic or any(definition_of(member, self.find).name not in _AGNOSTIC for member in members):
             return None
@@ -214,7 +214,7 @@ class _LayOut:
 
     # -------------------------------------------------------------- values
     def layouts(self, value: Value) -> tuple[Layout, ...]:
-        """How the tensors of a value lie."""
+        """Return the layouts of the tensors of a value."""
         if isinstance(value, Node) and value.layouts:
             return value.layouts
         if isinstance(value, Node):
@@ -231,20 +231,20 @@ class _LayOut:
         return tuple(Layout(dtype=leaf.dtype) for leaf in leaves_of(value.abstract))
 
     def _fitted(self, value: Value, wanted: Layout) -> Value:
-        """The value in that layout: itself, or the last of the conversions that lead there."""
+        """Return the value in a layout: itself, or the last of the necessary conversions."""
         (have,) = self.layouts(value)
         if have == wanted:
             return value
         owner = _origin(value)
         known = self.converted.setdefault(id(owner), {})
-        self.held.append(owner)
+        self.alive.append(owner)
         for step in _steps(have, wanted):
             key = (id(value), step)
             node = known.get(key)
             if node is None:
                 node = self._conversion(value, self.layouts(value)[0], step)
                 known[key] = node
-                self.held.append(value)
+                self.alive.append(value)
                 self.order.append(node)
             value = node
         return value
@@ -266,14 +266,14 @@ class _LayOut:
         return node
 
     def on_host(self, value: Value) -> Value:
-        """The value with all of its tensors in the layout and number type of the host."""
+        """Return the value with all of its tensors in the layout and number type of the host."""
         leaves = list(leaves_of(value.abstract))
         if all(
             have == Layout(dtype=leaf.dtype) for have, leaf in zip(self.layouts(value), leaves, strict=True)
         ) or isinstance(value, (Constant, Parameter)):
             return value
         if isinstance(value.abstract, (TensorType, ScalarType)):
-            if value.op_type in _THROUGH:  # what orders it stays after the conversion
+            if value.op_type in _THROUGH:  # the ordering node stays after the conversion
                 return replace(value, operands=[self.on_host(value.operands[0]), *value.operands[1:]])
             return self._fitted(value, Layout(dtype=leaves[0].dtype))
         if value.op_type in (*_TUPLES, *_THROUGH):
@@ -291,12 +291,12 @@ class _LayOut:
         return bundle
 
     def _forget(self, updated: Value) -> None:
-        """A kernel has written a tensor: what was made of its old value is no longer it."""
+        """Drop the cached conversions of a tensor that a kernel has written."""
         self.converted.pop(id(_origin(updated)), None)
 
 
 def _steps(have: Layout, wanted: Layout) -> Iterator[Layout]:
-    """The conversions between two layouts: number types are narrowed first and widened last, formats meet at plain."""
+    """Yield the conversions between two layouts: types are narrowed first or widened last, formats go via PLAIN."""
     now = have
     narrows = wanted.dtype.bits < have.dtype.bits
     if narrows:
@@ -327,7 +327,7 @@ def _holds_tensors(abstract: Abstract) -> bool:
 
 
 def _origin(value: Value) -> Value:
-    """What a value is the memory of."""
+    """Return the value whose tensor a value is, possibly converted."""
     while isinstance(value, Node) and (
         value.op_type in _THROUGH or value.definition is TRANS_DATA or value.definition is BACKEND_CAST
     ):

@@ -1,6 +1,6 @@
-"""Operators that only the compiler of the machine makes: conversions, parts of split operators, compositions.
+"""Operators that only GE's compiler creates: parts of split operators, and compositions.
 
-No script can name them, so they stand beside the table of `dumpsim.ops`; a node holds its definition itself.
+Scripts cannot name them, so they are not in the table of `dumpsim.ops`; a node has a reference to its definition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 
-# operator types that have another name in GE's library, where graphs run whole [CANN: operator prototypes]
+# operator types with another name in GE's library, used for whole graphs [CANN: operator prototypes]
 GE_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "AllGather": "HcomAllGather",
@@ -196,11 +196,11 @@ BN_REDUCE_GRAD = OpDef(
 
 
 # ------------------------------------------------------------- dropout, as GE's library splits it: AI CPU and AI Core
-_MASK_BLOCK = 128  # bits: a mask holds one bit an element, in blocks of 16 bytes
+_MASK_BLOCK = 128  # a mask has one bit for each element, in blocks of this many bits
 
 
 def drop_gen_mask(dropout: OpDef) -> OpDef:
-    """The kernel that draws the bits which Dropout itself would draw; its operands are those after a shape."""
+    """Return the kernel that draws the bits which Dropout would draw; its operands are those after the first."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         size = int(np.prod(attrs["shape"], dtype=np.int64))
@@ -225,8 +225,8 @@ def drop_gen_mask(dropout: OpDef) -> OpDef:
 
 def _do_mask(x: Array, mask: Array, keep_prob: float) -> Array:
     bits = np.unpackbits(mask, bitorder="little")[: x.size].reshape(x.shape)
-    kept: Array = x * bits.astype(x.dtype) / np.asarray(keep_prob, x.dtype)
-    return kept
+    result: Array = x * bits.astype(x.dtype) / np.asarray(keep_prob, x.dtype)
+    return result
 
 
 DROP_DO_MASK = OpDef(
@@ -237,7 +237,7 @@ DROP_DO_MASK = OpDef(
 # ----------------------------------------------------------------------------------------------------- compositions
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a member of a fused operator takes an operand: from operand `at` of the whole, or from member `at`."""
+    """The source of a member's operand in a fused operator: operand `at` of the whole, or the result of member `at`."""
 
     member: bool
     at: int
@@ -246,7 +246,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Kernels one after the other as one: nothing between them is stored.
+    """Several kernels as one, whose intermediate results are not stored.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class Composition:
     wiring: tuple[tuple[Source, ...], ...]
 
     def definition(self, op_type: str) -> OpDef:
-        """The operator that does the work of all."""
+        """Return the operator that does the work of all kernels."""
         head = self.definitions[0]
         return OpDef(
             name=op_type,

@@ -1,4 +1,4 @@
-"""GE's passes by name: from kernel graphs to models, with the text of every stage where somebody asked for it."""
+"""GE's passes by name: from kernel graphs to models, with the text of every stage that is requested."""
 
 from collections.abc import Callable
 from itertools import count
@@ -14,7 +14,7 @@ __all__ = ["PASSES"]
 
 
 def _text(stage: Stage) -> Callable[[Compilation], None]:
-    """What renders the graphs at a stage."""
+    """Return a pass that renders the graphs at a stage."""
 
     def run(state: Compilation) -> None:
         detail = state.options.ge_graph
@@ -37,8 +37,9 @@ def _fuse_in_order(state: Compilation) -> None:
 
 
 def _lay_out(state: Compilation) -> None:
-    """Insert conversions, named ``trans_TransData_3`` and ``trans_Cast_4`` by one count over a graph in the order of
-    their execution. [spec mindspore 3.7]
+    """Insert conversions, named ``trans_TransData_3`` and ``trans_Cast_4``. [spec mindspore 3.7]
+
+    All conversions of a graph are numbered together, in execution order.
     """
     for draft in state.drafts:
         numbers = count()
@@ -51,11 +52,11 @@ def _lay_out(state: Compilation) -> None:
 
 
 def _drop_views(state: Compilation) -> None:
-    """Take what only gives its operand another shape out of the order: it has no task."""
+    """Remove nodes that only reshape their operand from the order: they have no task."""
     for draft in state.drafts:
         draft.order = tuple(node for node in draft.order if not definition_of(node, state.find).view)
         for node in draft.order:
-            node.text = None  # IR text is of the graph that GE was given; models go by GE's names
+            node.text = None  # IR text shows the graph before GE's changes; models use GE's names
 
 
 def _schedule(engines: bool) -> Callable[[Compilation], None]:

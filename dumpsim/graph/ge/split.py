@@ -1,6 +1,6 @@
-"""Operators that GE's library has in parts: batch normalisation in training, dropout.
+"""Operators that GE's library splits into parts: batch normalisation in training, dropout.
 
-The parts compute what the whole does; they are named after it, followed by the part. [CANN: passes of its library]
+The parts together compute the same; the name of a part is that of the whole and a suffix. [CANN: passes of its library]
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ __all__ = ["split", "users_of"]
 
 Users = Mapping[int, list[Node]]
 
-# what the name of a part adds to that of the whole
+# suffixes of the names of parts
 _PARTS: Mapping[str, str] = MappingProxyType(
     {
         "BNTrainingReduce": "_Reduce",
@@ -38,12 +38,12 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 
 
 def split(graph: Graph, find: Callable[[str], OpDef]) -> None:
-    """Put the parts of operators in the places of the wholes.
+    """Replace operators by their parts.
 
     Parameters
     ----------
     graph : Graph
-        Its nodes are changed.
+        Its nodes are modified.
     find : callable
         The definition of an operator type.
     """
@@ -59,7 +59,7 @@ def split(graph: Graph, find: Callable[[str], OpDef]) -> None:
 
 
 def users_of(graph: Graph) -> dict[int, list[Node]]:
-    """Users of each node, once for each operand."""
+    """Return the users of each node, once for each operand."""
     users: dict[int, list[Node]] = {}
     for node in topological([graph.output]):
         for operand in node.operands:
@@ -69,7 +69,7 @@ def users_of(graph: Graph) -> dict[int, list[Node]]:
 
 
 def _trains(node: Node, training: int, data_format: int) -> bool:
-    """Whether a normalisation takes the statistics of its batch, of pictures with channels in front."""
+    """Whether a normalisation uses the statistics of its batch, of images in NCHW."""
     x = node.operands[0].abstract
     flags = [node.operands[at] for at in (training, data_format)]
     return (
@@ -81,7 +81,7 @@ def _trains(node: Node, training: int, data_format: int) -> bool:
 
 
 def _is_taken_apart(node: Node, users: Users) -> bool:
-    """Whether nobody takes the outputs of a node as one tuple."""
+    """Whether no user takes the outputs of a node as one tuple."""
     return all(user.op_type in ("TupleGetItem", "UpdateState") for user in users.get(id(node), ()))
 
 
@@ -102,7 +102,7 @@ def _item(node: Node, at: int) -> Node:
 
 
 def _part(node: Node, definition: OpDef, operands: list[Value], **attrs: object) -> Node:
-    """A new kernel that does a part of a node's work."""
+    """Create a kernel that does a part of a node's work."""
     return Node(
         op_type=definition.name,
         operands=operands,
@@ -116,7 +116,7 @@ def _part(node: Node, definition: OpDef, operands: list[Value], **attrs: object)
 
 
 def _become(node: Node, definition: OpDef, operands: list[Value], **attrs: object) -> None:
-    """Let the node itself do the other part."""
+    """Turn the node itself into the other part."""
     node.original_name, node.dump_mark = node.full_name, None
     node.full_name += _PARTS[definition.name]
     node.op_type, node.definition = definition.name, definition
@@ -124,7 +124,7 @@ def _become(node: Node, definition: OpDef, operands: list[Value], **attrs: objec
 
 
 def _give_way(item: Node, value: Node) -> None:
-    """Let an item of a tuple be another value."""
+    """Replace an item of a tuple by another value."""
     item.op_type, item.operands = "Depend", [value]
 
 
@@ -146,9 +146,9 @@ def _normalize_back(node: Node, users: Users) -> None:
     last = _part(node, BN_REDUCE_GRAD, operands, epsilon=_value(epsilon))
     last.full_name, last.original_name = name + _PARTS[BN_REDUCE_GRAD.name], name
     for item in users.get(id(node), []):
-        if item.op_type == "UpdateState":  # what writes the weights waits for both
+        if item.op_type == "UpdateState":  # writes of the weights wait for both
             item.operands.append(last)
-        elif _index(item) == 0:  # the gradient of the input has a kernel of its own
+        elif _index(item) == 0:  # the gradient of the input is computed by the other kernel
             _give_way(item, last)
         else:
             item.operands = [node, constant(_index(item) - 1)]
@@ -156,7 +156,7 @@ def _normalize_back(node: Node, users: Users) -> None:
 
 # ------------------------------------------------------------------------------------------------------ dropout
 def _is_masked(node: Node, users: Users) -> bool:
-    """Whether only gradients of a Dropout take its mask, and its shape is known."""
+    """Whether only gradients of a Dropout use its mask, and its shape is known."""
     x = node.operands[0].abstract
     if not isinstance(x, TensorType) or -1 in x.shape or not _is_taken_apart(node, users):
         return False

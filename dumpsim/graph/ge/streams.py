@@ -1,8 +1,8 @@
-"""Which stream a kernel works on, and the events between streams.
+"""Assigns kernels to streams, with events between the streams.
 
-Stream 0 computes. Collectives of the world go to stream 1, those of every other group to the next one in order of first
-use, and after these comes the stream of the AI CPU where graphs run whole. The schedule follows from the graph alone.
-[spec parallel 4.1]
+Stream 0 is the compute stream. Collectives of the world group run on stream 1, those of other groups on the next
+streams in order of first use. For whole graphs, the stream of the AI CPU comes after these. The schedule depends only
+on the graph. [spec parallel 4.1]
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _WORLD = frozenset({"", "hccl_world_group", "nccl_world_group", "mccl_world_grou
 
 
 def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bool) -> tuple[Launch, ...]:
-    """Put kernels on streams, with events where one stream needs what another has done.
+    """Put kernels on streams, with events where one stream needs a result of another.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ def schedule(order: Sequence[Node], find: Callable[[str], OpDef], *, engines: bo
     find : callable
         The definition of an operator type.
     engines : bool
-        Kernels of the AI CPU have a stream of their own; False: only communication is apart.
+        Whether kernels of the AI CPU have their own stream; otherwise only communication has separate streams.
 
     Returns
     -------
     tuple of Launch
-        Kernels in order, each after the waits that it needs; empty if all of them work on the compute stream.
+        Kernels in order, each after the waits that it needs; empty if all of them run on the compute stream.
     """
     streams = _streams(order, find, engines)
     if not any(streams.values()):
         return ()
     position = {id(node): at for at, node in enumerate(order)}
-    waits: list[dict[int, int]] = []  # by kernel: other stream -> last kernel there that has to be waited for
+    waits: list[dict[int, int]] = []  # by kernel: other stream -> last kernel there to wait for
     seen: list[dict[int, int]] = []  # by kernel: stream -> position up to which it is known to have run
     last: dict[int, int] = {}  # stream -> its last kernel so far
     for at, node in enumerate(order):
@@ -68,11 +68,11 @@ def _streams(order: Sequence[Node], find: Callable[[str], OpDef], engines: bool)
         group = str(node.attrs.get("group", ""))
         if engine == "hccl" and group not in _WORLD:
             groups.setdefault(group, COMMUNICATION + 1 + len(groups))
-    behind = COMMUNICATION + 1 + len(groups)
+    aicpu = COMMUNICATION + 1 + len(groups)
     return {
         id(node): groups.get(str(node.attrs.get("group", "")), COMMUNICATION)
         if engine == "hccl"
-        else behind
+        else aicpu
         if engine == "aicpu" and engines
         else COMPUTE
         for node, engine in zip(order, kinds, strict=True)
@@ -80,7 +80,7 @@ def _streams(order: Sequence[Node], find: Callable[[str], OpDef], engines: bool)
 
 
 def _needs(node: Node, kernels: Mapping[int, int]) -> list[Node]:
-    """The kernels that a kernel has to run after: producers of operands and what its tokens stand for."""
+    """Return the kernels that must run before a kernel: producers of its operands and of its tokens."""
     found: list[Node] = []
     seen: set[int] = set()
     pending: list[Value] = list(node.operands)

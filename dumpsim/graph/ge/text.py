@@ -1,4 +1,4 @@
-"""Text graphs of models, as ``DUMP_GE_GRAPH`` asks: protobuf text of GE's graph definition, and the ONNX form of it.
+"""Text graphs of models for ``DUMP_GE_GRAPH``: protobuf text of GE's graph definition, and its ONNX form.
 
 The names of operators here are those of the dump. [seed 001: operator names come from DUMP_GE_GRAPH; spec ge 1.5]
 """
@@ -32,7 +32,7 @@ __all__ = ["LEVELS", "MODES", "STAGES", "Stage", "onnx", "quoted", "render", "va
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stage of compilation: its name in file names, and whether ``DUMP_GRAPH_LEVEL=2`` shows it."""
+    """A stage of compilation: its name in file names, and whether it is written with ``DUMP_GRAPH_LEVEL=2``."""
 
     name: str
     key: bool = True
@@ -45,7 +45,7 @@ STAGES = (
     Stage(name="AfterAssignStream", key=False),
     Stage(name="Build"),
 )
-# values of DUMP_GE_GRAPH: all of the graph, without the data of constants, operators and their links only
+# values of DUMP_GE_GRAPH: the whole graph; without the data of constants; operators and their links only
 MODES = ("1", "2", "3")
 # values of DUMP_GRAPH_LEVEL: every stage, the key stages, the last one, the first one
 LEVELS = ("1", "2", "3", "4")
@@ -61,13 +61,13 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 _HOST = {4: "NCHW", 5: "NCDHW"}
 _OUTPUT = "Node_Output"  # GE's name of the operator that takes the results
-_MOST_DATA = 1 << 20  # bytes of one constant that text shows
+_MOST_DATA = 1 << 20  # limit for the bytes of one constant in text
 _INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensor:
-    """What a graph says of an operand or a result."""
+    """The description of an operand or a result."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -88,7 +88,7 @@ class _Op:
 
 
 def wanted_stages(mode: str, level: str) -> tuple[Stage, ...]:
-    """The stages whose graphs are written.
+    """Return the stages whose graphs are written.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def render(
     *,
     detail: str,
 ) -> str:
-    """A graph as protobuf text of GE's graph definition.
+    """Return a graph as protobuf text of GE's graph definition.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def render(
     order : sequence of Node
         Its kernels in execution order.
     launches : sequence of Launch
-        The tasks, where more than one stream works.
+        The tasks, if there is more than one stream.
     find : callable
         The definition of an operator type.
     detail : str
@@ -136,7 +136,7 @@ def render(
 
 
 def onnx(text: str) -> str:
-    """The ONNX form of a rendered graph: nodes with names, types and links.
+    """Return the ONNX form of a rendered graph: nodes with names, types and links.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class _Writer:
                    input_desc=tuple(descs), output_desc=outputs, stream=launch.stream)  # fmt: skip
 
     def source(self, value: Value, slot: int = 0) -> tuple[Value, int]:
-        """The parameter, constant or kernel that a tensor comes from, and which of its outputs it is."""
+        """Return the parameter, constant or kernel that a tensor comes from, and the index of its output."""
         while isinstance(value, Node) and id(value) not in self.kernels:
             if value.op_type in ("TupleGetItem", "ListGetItem"):
                 of, index = value.operands
@@ -256,7 +256,7 @@ class _Writer:
         return value, slot
 
     def tensors(self, value: Value) -> Iterator[tuple[Value, int]]:
-        """The same for each tensor of a value."""
+        """Yield the source of each tensor of a value, see `source`."""
         if isinstance(value, Node) and value.op_type in ("MakeTuple", "MakeList"):
             for operand in value.operands:
                 yield from self.tensors(operand)
@@ -277,7 +277,7 @@ class _Writer:
 
 
 def _layouts_of(node: Node) -> tuple[Layout, ...]:
-    """Layouts of a kernel's outputs."""
+    """Return the layouts of a kernel's outputs."""
     return node.layouts or tuple(Layout(dtype=leaf.dtype) for leaf in leaves_of(node.abstract))
 
 
@@ -353,7 +353,7 @@ def _shape_lines(name: str, shape: tuple[int, ...]) -> Iterator[str]:
 
 
 def value_lines(value: Any) -> Iterator[str]:
-    """An attribute in the fields of GE's attribute message; what has no field there is left out."""
+    """Yield an attribute as fields of GE's attribute message; values without a field are skipped."""
     match value:
         case bool():
             yield f"b: {str(value).lower()}"
@@ -373,7 +373,7 @@ def value_lines(value: Any) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """Return text in quotes, as protobuf's text format has it."""
+    """Return text in quotes, as in protobuf's text format."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
