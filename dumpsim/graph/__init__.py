@@ -1,1 +1,1 @@
-"""Graphs of operators, their gradients, and the compilers that make programs of them."""
+"""Graphs of operators, their gradients, and the compilers that turn them into programs."""

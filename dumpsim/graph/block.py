@@ -1,4 +1,4 @@
-"""Blocks: graphs inside of control nodes, while they are recorded or built."""
+"""Blocks: graphs inside of control nodes, during capture or construction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Building nodes from rules: the `GradBuilder` that makes graph nodes."""
+"""Building graph nodes: constants, and the `GradBuilder` that creates nodes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,11 +24,11 @@ from dumpsim.ops.rules import numbers_of
 __all__ = ["NodeMaker", "constant"]
 
 
-_VALUES = (Node, Parameter, Constant, np.ndarray)  # in a tuple they are operands of its node
+_VALUES = (Node, Parameter, Constant, np.ndarray)  # a tuple with one of these becomes a node
 
 
 def constant(value: Any) -> Constant:
-    """A graph constant of a host value or a numpy array.
+    """Create a graph constant from a host value or a numpy array.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _abstract(value: Any) -> Abstract:
 
 
 class NodeMaker:
-    """Makes nodes of operators; `place` decides their scope and puts them into the program.
+    """Creates nodes of operators; `place` sets their scope and adds them to the program.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class NodeMaker:
         self._place = place
 
     def definition(self, op_type: str) -> OpDef:
-        """The table row of an operator."""
+        """Return the definition of an operator."""
         return self._find(op_type)
 
     def value(self, operand: Any) -> Value:
-        """The graph value of an operand: symbols as they are, tuples of tensors as MakeTuple, the rest constants."""
+        """Return the graph value of an operand: itself, a MakeTuple for a tuple of tensors, otherwise a constant."""
         if isinstance(operand, (Node, Parameter, Constant)):
             return operand
         if isinstance(operand, (tuple, list)) and any(isinstance(o, _VALUES) for o in operand):
@@ -89,7 +89,7 @@ class NodeMaker:
         return constant(operand)
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
-        """A new node of an operator; MakeTuple takes its members."""
+        """Create a node of an operator; the operands of MakeTuple are its items."""
         if op_type == "MakeTuple":
             return self._tuple([self.value(o) for o in operands])
         definition = self._find(op_type)
@@ -109,7 +109,7 @@ class NodeMaker:
         return node
 
     def item(self, value: Any, index: int) -> Any:
-        """Output `index` of a node with several outputs."""
+        """Return output `index` of a node with several outputs."""
         if isinstance(value, (tuple, list)):
             return value[index]
         assert isinstance(value.abstract, TupleType)

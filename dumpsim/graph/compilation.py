@@ -1,4 +1,4 @@
-"""A network under compilation: the state that passes work on, one after the other."""
+"""A network under compilation: the state that compiler passes change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Numbers(Protocol):
     Attributes
     ----------
     texts : dict
-        Numbers of operators in IR text that the latest compile has taken, by scope and type.
+        Numbers of operators in IR text that the latest compilation has used, by scope and type.
     """
 
     texts: dict[tuple[str, str], int]
@@ -41,7 +41,7 @@ class Numbers(Protocol):
 
 @dataclass(slots=True)
 class OperatorNumbers:
-    """Numbers of operators within one compile.
+    """Numbers of operators within one compilation.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class OperatorNumbers:
     _next: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def full_name(self, scope: str, op_type: str) -> str:
-        """``scope/op_type-opN`` with the next number."""
+        """Return ``scope/op_type-opN`` with the next number."""
         number = self._next.get((scope, op_type), 0)
         self._next[scope, op_type] = number + 1
         return f"{scope}/{op_type}-op{number}"
@@ -61,15 +61,15 @@ class OperatorNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functions:
-    """The function graphs that a front end has for a network, and the numbers of nodes that they take.
+    """The number of a front end's function graphs of a network, and the numbers of nodes that they use up.
 
     Attributes
     ----------
     count : int
     before : int
-        Numbers taken before the first kernel graph.
+        Numbers used before the first kernel graph.
     behind : int
-        Numbers taken after the kernel graphs of the network's own function.
+        Numbers used after the kernel graphs of the network's own function.
     """
 
     count: int = 1
@@ -79,7 +79,7 @@ class Functions:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Draft:
-    """A kernel graph under compilation; what is not here `KernelGraph` describes.
+    """A kernel graph under compilation; for the other attributes see `KernelGraph`.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Compilation:
     Attributes
     ----------
     captured : Graph
-        Parameters, `output` and `trail` as recorded; it is taken over and changed.
+        Parameters, `output` and `trail` as captured; it is modified.
     numbers : Numbers
     find : callable
         The definition of an operator type.
@@ -114,18 +114,18 @@ class Compilation:
     saved : callable, optional
         ``saved(stage, documents)`` is called with the IR text at each stage.
     drafts : list of Draft
-        The kernel graphs, once the network is cut.
+        The kernel graphs, after the network was cut.
     steps, outputs, slots, stacks
-        As of `Program`.
+        See `Program`.
     functions : Functions
     form : FuncForm or None
-        The functions of the network, once they are made.
+        The functions of the network, after they were created.
     text_numbers : OperatorNumbers
-        Of IR text.
+        Numbers of operators in IR text.
     parallel : Settings, optional
-        How the network is split over devices.
+        How to split the network over devices.
     sharding : Sharding, optional
-        Its layouts, once it is split.
+        The layouts, after the network was split.
     """
 
     captured: Graph
@@ -145,7 +145,7 @@ class Compilation:
     sharding: "Sharding | None" = None
 
     def program(self) -> Program:
-        """The program that the passes have made; the first kernel graph is its root."""
+        """Return the program that the passes have created; the first kernel graph is its root."""
         root = self.drafts[0].graph.graph_id if self.drafts else -1
         return Program(
             kernel_graphs=tuple(
@@ -177,7 +177,7 @@ class Compilation:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One stage of compilation, by its name in pipelines."""
+    """One stage of compilation, with its name in pipelines."""
 
     name: str
     run: Callable[[Compilation], object]

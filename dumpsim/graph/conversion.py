@@ -1,4 +1,4 @@
-"""Operators that convert between layouts and number types of the device; no script can name them."""
+"""Operators that convert between layouts and number types of the device; scripts cannot name them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ def _first(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
     return abstracts[0]
 
 
-# the device moves the bytes; host layout in, host layout out
+# the kernel sees host layouts only: the device moves the bytes when it stores the result
 TRANS_DATA = OpDef(
     name="TransData",
     operands=("src",),
@@ -24,7 +24,7 @@ TRANS_DATA = OpDef(
     output_names=("dst",),
 )
 
-# the store of the result narrows or widens it
+# the number is narrowed or widened when the result is stored
 BACKEND_CAST = OpDef(
     name="Cast",
     operands=("input", "dtype"),

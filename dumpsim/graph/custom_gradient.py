@@ -1,6 +1,6 @@
-"""Custom-gradient nodes: values whose gradient the script writes itself.
+"""Custom-gradient nodes: values whose gradient the script defines.
 
-`graph.gradient` follows their rules; programs do not hold them any longer.
+`graph.gradient` applies their rules; programs do not contain them.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["CUSTOM_GRADIENT", "custom_gradient", "drop_custom_gradients", "gradients_of", "unrun"]
 
-CUSTOM_GRADIENT = "CustomGradient"  # the type of these nodes, which no kernel has
+CUSTOM_GRADIENT = "CustomGradient"  # the type of these nodes, which have no kernel
 
 
 def custom_gradient(outputs: Sequence[Value], inputs: Sequence[Value], rule: Graph | None = None) -> Node:
-    """A node that gives out `outputs` as they are, and whose gradient goes to `inputs` by a rule.
+    """Create a node that returns `outputs` unchanged, with a rule for the gradients of `inputs`.
 
     Parameters
     ----------
     outputs, inputs : sequence of Value
     rule : Graph, optional
-        Takes the gradients by the outputs and gives, as a ``MakeTuple``, one by each of the inputs (a constant None for
-        an input without one); it may use values of the graph that holds the node. None until somebody takes a gradient.
+        Takes the gradients of the outputs and returns, as a ``MakeTuple``, one for each of the inputs (a constant None
+        for an input without a gradient); it may use values of the node's graph. None until a gradient is taken.
     """
     kind = TupleType(items=tuple(value.abstract for value in outputs))
     return Node(
@@ -38,16 +38,16 @@ def custom_gradient(outputs: Sequence[Value], inputs: Sequence[Value], rule: Gra
 
 
 def unrun(name: str) -> OpDef:
-    """The definition of nodes that a program does not hold, for texts of captured graphs."""
+    """Return a definition for nodes that programs do not contain, for texts of captured graphs."""
     return OpDef(name=name, operands=(), infer=_refuse, kernel=_refuse)
 
 
 def _refuse(*_: Any, **__: Any) -> Abstract:
-    raise AssertionError("no program holds such a node")
+    raise AssertionError("programs do not contain such nodes")
 
 
 def gradients_of(node: Node, dout: Any, builder: ControlBuilder) -> list[Any]:
-    """Gradients by the operands of a custom-gradient node; its outputs have none."""
+    """Return the gradients of a custom-gradient node's operands; None for its outputs."""
     assert isinstance(node.abstract, TupleType)
     kinds = node.abstract.items
     arguments = [builder.zeros(kind) if part is None else part for kind, part in zip(kinds, dout.items, strict=True)]

@@ -1,4 +1,4 @@
-"""Side effects: which nodes write memory or do input and output, and what a graph needs because of them."""
+"""Side effects: which nodes write memory or do input and output, and which nodes a graph needs because of them."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,11 +8,11 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["DEAD", "STRUCTURAL", "behind_depend", "has_effect", "live_nodes", "own_operands", "written_weights"]
 
-_IS_TRAINING = 5  # operand of BatchNorm, which only then writes its means [source auto_monad.cc]
+_IS_TRAINING = 5  # operand of BatchNorm, which writes its means only in training [source auto_monad.cc]
 
-DEAD = "Dead"  # stands for code whose results nobody takes; its attribute says whether it has effects or reads weights
+DEAD = "Dead"  # stands for code with unused results; an attribute tells whether it has effects or reads weights
 
-# nodes that order, bundle or control; none of them has an effect of its own
+# nodes that order, bundle or control, without an effect of their own
 STRUCTURAL = frozenset(
     {
         "MakeTuple",
@@ -50,7 +50,7 @@ def _is_false(value: Value) -> bool:
 
 
 def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]:
-    """The weights that a node, or one in its blocks, writes."""
+    """Return the weights that a node, or one in its blocks, writes."""
     if node.blocks:
         return [w for block in node.blocks for inner in block.trail for w in written_weights(inner, find)]
     if not has_effect(node, find):
@@ -61,7 +61,7 @@ def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]
 
 
 def own_operands(node: Node, loops: frozenset[object]) -> Sequence[Value]:
-    """The operands of a node that are, to the vendor's parser, no formal parameters of some `loops`."""
+    """Return the operands of a node that the vendor's parser does not turn into formal parameters of `loops`."""
     if node.text is None or not node.text.formals or not loops:
         return node.operands
     formals = {id(value) for value, loop in node.text.formals.items() if loop in loops}
@@ -69,14 +69,14 @@ def own_operands(node: Node, loops: frozenset[object]) -> Sequence[Value]:
 
 
 def behind_depend(value: Value) -> Value:
-    """The value that nodes which only order it pass on."""
+    """Return the value that Depend nodes pass on."""
     while isinstance(value, Node) and value.op_type == "Depend":
         value = value.operands[0]
     return value
 
 
 def live_nodes(graph: Graph, find: Callable[[str], OpDef]) -> list[Node]:
-    """The nodes that the output or a side effect needs, and the loops (see `mindspore.unused`), as in the program."""
+    """Return the nodes that the output, a side effect or a loop needs, in program order; see `mindspore.unused`."""
     effects = [node for node in graph.trail if node.op_type == "While" or has_effect(node, find)]
     needed = reachable([*effects, graph.output])
     return [node for node in graph.trail if id(node) in needed]

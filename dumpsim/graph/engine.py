@@ -1,4 +1,4 @@
-"""Which engine of the machine runs a kernel: AI Core, AI CPU or the communication library."""
+"""The hardware engine that runs a kernel: AI Core, AI CPU or the communication library."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["engine_of"]
 
-# operators that the AI CPU runs whatever their number types [spec parallel 4.1: Unique, NonZero, random numbers]
+# operators that run on the AI CPU with any number type [spec parallel 4.1: Unique, NonZero, random numbers]
 _AICPU_OPS = frozenset(
     {"NonZero", "Range", "StandardNormal", "UniformInt", "UniformReal", "Unique", "LinSpace", "Meshgrid"}
 )
-# and those of number types that AI Core has no units for [spec parallel 4.1]
+# number types that AI Core does not support [spec parallel 4.1]
 _AICPU_DTYPES = frozenset({"float64", "complex64", "complex128"})
 
 
 def engine_of(node: Node, find: Callable[[str], OpDef]) -> str:
-    """The engine that runs a kernel: of its definition, unless its operator or number types belong to the AI CPU."""
+    """Return the engine that runs a kernel: its definition's, unless its operator or number types need the AI CPU."""
     definition = definition_of(node, find)
     if definition.engine != "aicore":
         return definition.engine

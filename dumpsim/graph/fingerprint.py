@@ -1,4 +1,4 @@
-"""Fingerprints of captured graphs: equal where two ranks have captured the same network from objects of their own."""
+"""Fingerprints of captured graphs, equal if two ranks have captured the same network from different objects."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass
@@ -18,16 +18,16 @@ _ATOMS = frozenset({bool, int, str, bytes, type(None)})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What identifies a captured graph.
+    """The identity of a captured graph.
 
     Attributes
     ----------
     digest : bytes
-        Of the structure, the operators, their attributes, types, constants, and the text of nodes and parameters.
+        Digest of the structure, operators, attributes, types, constants, and the text of nodes and parameters.
     weights : tuple of Parameter
         The graph's weights in an order that equal graphs share.
     anchors : tuple of object
-        Objects that differ by identity alone, such as functions; the digest holds while these are alive.
+        Objects that are compared by identity, such as functions; the digest is valid while they are alive.
     """
 
     digest: bytes
@@ -55,7 +55,7 @@ def fingerprint(graph: Graph) -> Fingerprint:
 
 
 class _Writer:
-    """Writes a graph as a stream of bytes; values are numbered in the order in which they are met."""
+    """Writes a graph as a stream of bytes; values are numbered in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -64,17 +64,17 @@ class _Writer:
         self._numbers: dict[int, int] = {}
         self._storages: dict[int, int] = {}
         self._names: dict[type, tuple[str, ...]] = {}
-        self._values: list[Any] = []  # keeps what is numbered alive, so that no other has its id
+        self._values: list[Any] = []  # keeps numbered values alive, so that their ids stay valid
 
     def digest(self) -> bytes:
-        """The digest of everything that was written."""
+        """Return the digest of everything that was written."""
         return blake2b(b"".join(self.parts), digest_size=32).digest()
 
     def _tag(self, name: str, count: int = 0) -> None:
         self.parts.append(b"\0%b:%d\0" % (name.encode(), count))
 
     def _is_new(self, value: Any) -> bool:
-        """Write the number of a value; whether it is met for the first time."""
+        """Write the number of a value; return whether it occurs for the first time."""
         number = self._numbers.get(id(value))
         new = number is None
         if number is None:
@@ -94,7 +94,7 @@ class _Writer:
         self._fields(graph, skipped=("parameters", "trail", "output"))
 
     def value(self, value: Any) -> None:
-        """Write any value that a graph holds."""
+        """Write any value of a graph."""
         kind = type(value)
         if kind in _ATOMS:
             text = repr(value).encode()

@@ -1,12 +1,12 @@
 """Reverse-mode gradients of captured graphs.
 
-`reverse` walks the nodes below one output backwards and asks every operator's rule (`OpDef.grad`) for the gradients of
-its operands. What the rules emit goes to a builder: `graph.gradient_nodes.NodeBuilder` makes graph nodes, the front
-end's eager builder runs operators at once. The walk is the same for both, so that PYNATIVE and graph gradients cannot
-differ.
+`reverse` walks backwards over the nodes that an output depends on, and calls every operator's rule (`OpDef.grad`) for
+the gradients of its operands. The rules emit operators to a builder: `graph.mindspore.gradient_nodes.NodeBuilder`
+creates graph nodes, the front end's eager builder runs the operators immediately. Both share the walk, so PYNATIVE and
+graph gradients cannot differ.
 
-The order is the vendor's: gradients of a value are collected in the order of its users, and several of them are summed
-by one AddN in the scope of the value. [2.10 observed]
+The order is the vendor's: gradients of a value are collected in the order of its users, and several are summed by one
+AddN in the scope of the value. [2.10 observed]
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,32 +33,32 @@ def reverse(
     nodes: Sequence[Node] | None = None,
     tell: Callable[[Value, Any], None] | None = None,
 ) -> list[Any]:
-    """Gradients of `output` with respect to the `wanted` values.
+    """Return the gradients of `output` with respect to the `wanted` values.
 
     Parameters
     ----------
     output : Value
         A tensor, or a tuple of tensors.
     sens : symbol or Parts
-        The gradient of what follows with respect to `output`.
+        The incoming gradient, with respect to `output`.
     wanted : sequence of Value
         Parameters or nodes.
     builder : Builder
-        Takes what the rules emit.
+        Receives the operators that the rules emit.
     nodes : sequence of Node, optional
-        The nodes of the forward pass in topological order; those below `output` by default.
+        The nodes of the forward pass in topological order; by default those that `output` depends on.
     tell : callable, optional
-        Called with a node and the whole gradient by it (symbol or Parts), at each node that the walk comes to.
+        Called at each node of the walk, with the node and its complete gradient (symbol or Parts).
 
     Returns
     -------
     list
-        One symbol for each wanted value; None where `output` does not depend on it.
+        One symbol for each wanted value; None if `output` does not depend on it.
 
     Raises
     ------
     UnsupportedError
-        An operator on the way has no gradient rule.
+        If an operator on the way has no gradient rule.
     """
     order = below([output]) if nodes is None else list(nodes)
     needed = needing(order, wanted)
@@ -74,7 +74,7 @@ def reverse(
         ):
             _collect(collected, value, gradient)
         order = order[:at]
-    # gradients of a value come in the order of its users, which the walk meets backwards: each is put in front
+    # gradients of a value have the order of its users; the walk meets these backwards, so each gradient is put first
     for node in reversed(order):
         if id(node) not in needed or id(node) not in collected:
             continue
@@ -92,7 +92,7 @@ def reverse(
 
 
 def needing(order: Iterable[Node], wanted: Sequence[Value]) -> set[int]:
-    """Ids of the wanted values and of the nodes (in topological order) that depend on one of them."""
+    """Return the ids of the wanted values and of the nodes that depend on one of them; `order` is topological."""
     needed = {id(value) for value in wanted}
     for node in order:
         if any(id(value) in needed for value in (uses(node) if node.blocks else node.operands)):
@@ -101,8 +101,7 @@ def needing(order: Iterable[Node], wanted: Sequence[Value]) -> set[int]:
 
 
 def _of_control(node: Node, dout: Parts, needed: set[int], builder: Builder) -> list[tuple[Value, Any]]:
-    """Gradients of what a control node uses; the nodes of its blocks are walked as those of the graph are."""
-
+    """Return the gradients of the values that a control node uses; the nodes of its blocks are walked recursively."""
     assert isinstance(builder, ControlBuilder)
     return control_gradients(node, dout.items, needed, builder, partial(_inside, builder))
 
@@ -117,7 +116,7 @@ def _collect(collected: dict[int, list[Any]], value: Value, gradient: Any) -> No
 
 
 def _summed(collected: Mapping[int, list[Any]], value: Value, builder: Builder) -> Any:
-    """The gradient of a value out of all that was collected for it."""
+    """Return the gradient of a value: the sum of all collected ones."""
     return _total(collected[id(value)], value.abstract, value, builder)
 
 
@@ -140,7 +139,7 @@ def _part(gradient: Any, index: int, builder: Builder) -> Any:
 
 
 def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
-    """One gradient (or None) for every operand of a node."""
+    """Return one gradient (or None) for every operand of a node."""
     structural = _STRUCTURE.get(node.op_type)
     if structural is not None:
         return structural(node, dout)
@@ -150,7 +149,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
             return gradients_of(node, dout, builder)
     definition = builder.definition(node.op_type)
     if definition.stop:
-        if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # what a branch's condition is computed by
+        if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # it computes a branch's condition
             live = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
             return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, live, strict=True)]
         return [_stopped(operand, builder) for operand in node.operands]
@@ -167,9 +166,9 @@ def _is_truth(abstract: Abstract) -> bool:
 
 
 def _stopped(operand: Value, builder: Builder) -> Any:
-    """The gradient beyond an operator that has none: zeros, with which graphs compute on. [source grad_math_ops.cc]
+    """Return the gradient of an operand of an operator without one: zeros in graphs. [source grad_math_ops.cc]
 
-    PYNATIVE leaves them out, and so do we where the shape is open.
+    PYNATIVE has no such zeros, nor do we for open shapes.
     """
     kind = operand.abstract
     if not isinstance(builder, ControlBuilder) or not isinstance(kind, TensorType):
@@ -178,12 +177,12 @@ def _stopped(operand: Value, builder: Builder) -> Any:
 
 
 def _symbols(operands: Sequence[Value]) -> list[Any]:
-    """Operands as rules take them: a tuple of tensors is a Python tuple."""
+    """Return operands for the rules: a tuple of tensors becomes a Python tuple."""
     return [tuple(v.operands) if isinstance(v, Node) and v.op_type == "MakeTuple" else v for v in operands]
 
 
 def _has_fractions(abstract: Abstract) -> bool:
-    """Whether a result has numbers that are not integers; the gradients of integers follow their rules all the same."""
+    """Whether a result has floating-point or complex numbers; rules are applied to gradients of integers, too."""
     return any(tensor.dtype.kind in ("float", "complex") for tensor in tensors_of(abstract))
 
 

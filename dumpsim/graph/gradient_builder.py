@@ -1,4 +1,4 @@
-"""What gradients are built with: the interface of their builders, and the gradient of a value with several tensors."""
+"""Interfaces of the builders of gradients, and the gradient of a value with several tensors."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -14,63 +14,63 @@ __all__ = ["Builder", "ControlBuilder", "Parts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """The gradient of a value with several tensors; None for a part that nobody used."""
+    """The gradient of a value with several tensors; None for an unused part."""
 
     abstract: TupleType
     items: tuple[Any, ...]
 
 
 class Builder(GradBuilder, Protocol):
-    """What `gradient.reverse` needs of a builder beyond what the rules need."""
+    """The interface that `gradient.reverse` needs in addition to that of the rules."""
 
     def backward_of(self, node: Node) -> AbstractContextManager[None]:
-        """Emit inside as the gradient of `node`."""
+        """Mark operators that are emitted inside as the gradient of `node`."""
         ...
 
     def definition(self, op_type: str) -> OpDef:
-        """The table row of an operator."""
+        """Return the definition of an operator."""
         ...
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
-        """The sum of several gradients of `value`."""
+        """Return the sum of several gradients of `value`."""
         ...
 
     def zeros(self, abstract: Abstract) -> Any:
-        """A tensor of zeros."""
+        """Return a tensor of zeros."""
         ...
 
 
 @runtime_checkable
 class ControlBuilder(Builder, Protocol):
-    """What gradients of control flow need besides: graph nodes, and graphs for blocks."""
+    """The interface that gradients of control flow need in addition: graph nodes, and graphs for blocks."""
 
     def value(self, operand: Any) -> Value:
-        """The graph value of an operand."""
+        """Return the graph value of an operand."""
         ...
 
     def block(self, name: str) -> AbstractContextManager[Graph]:
-        """A graph that takes the nodes that are emitted inside."""
+        """Collect nodes that are emitted inside in a new graph."""
         ...
 
     def formal(self, values: Sequence[Value]) -> AbstractContextManager[None]:
-        """Sum inside the gradients of values that are parameters of the function whose gradient is made."""
+        """Sum gradients of these values inside: they are parameters of the function that is differentiated."""
         ...
 
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
-        """The nodes of a graph once more; its outputs."""
+        """Copy the nodes of a graph, and return its outputs."""
         ...
 
     def add(self, node: Node) -> Node:
-        """Place a node that was made elsewhere."""
+        """Place a node that was created elsewhere."""
         ...
 
     def insert(self, node: Node, *, behind: Node) -> None:
-        """Place a node into the graph that holds another, after it."""
+        """Place a node after another one, in the graph of that one."""
         ...
 
     def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
-        """Zeros of which a compiler learns too late to fold what is computed from them.
+        """Return zeros that the compiler recognises too late to fold operators on them.
 
-        Sums keep them if they are `summed`, since it learns of them even later.
+        If they are `summed`, it recognises them even later, and sums with them stay, too.
         """
         ...

@@ -1,8 +1,8 @@
-"""Gradients of control flow: a branch on the same condition, a loop's rounds backwards.
+"""Gradients of control flow: a branch on the same condition, and the rounds of a loop in reverse order.
 
-What a gradient needs of the values inside of a branch becomes further outputs of the branch. What it needs of a round
-of a loop is kept by the loop, round by round; the node ``Unwind`` walks the rounds backwards and hands on the gradients
-of the loop's variables, and sums of the gradients of what the loop uses from outside.
+Values inside of a branch that its gradient needs become further outputs of the branch. Values of a loop's round that
+its gradient needs are saved by the loop, round by round. The node ``Unwind`` runs the rounds backwards; it passes the
+gradients of the loop's variables from round to round, and sums those of outer values that the loop uses.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,17 +48,17 @@ _PARTS = frozenset({"TupleGetItem", "MakeTuple", "Depend"})
 
 
 def below(roots: Iterable[Value | None]) -> list[Node]:
-    """Nodes that `roots` need, operands first; a control node after the values of outer graphs that its blocks use."""
+    """Return the nodes that `roots` need, operands first; a control node comes after the outer values of its blocks."""
     return topological(roots, lambda node: uses(node) if node.blocks else node.operands)
 
 
 def is_unwound(node: Node) -> bool:
-    """Whether the functions of a loop hand out their gradients: it has one gradient, as all loops around it."""
+    """Whether the functions of a loop return their gradients: at most one gradient is taken, and it is not nested."""
     return node.op_type == "While" and not control_of(node).is_inner and control_of(node).gradients <= 1
 
 
 def in_parts(nodes: Sequence[Node], trail: Sequence[Node]) -> list[Node]:
-    """Nodes apart at such loops: what the program has before a loop, the loop, what follows it."""
+    """Sort nodes at the loops of `is_unwound`: nodes before a loop in the program, the loop, nodes after it."""
     places = {id(node): at for at, node in enumerate(trail)}
     loops = [node for node in trail if is_unwound(node) and any(node is one for one in nodes)]
     found = list(nodes)
@@ -71,7 +71,7 @@ def in_parts(nodes: Sequence[Node], trail: Sequence[Node]) -> list[Node]:
 
 
 def everything(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Nodes, and the nodes of their blocks."""
+    """Yield nodes, and the nodes of their blocks."""
     for node in nodes:
         for block in node.blocks:
             yield from everything(block.trail)
@@ -79,7 +79,7 @@ def everything(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def ends_of(turn: Graph) -> Iterator[tuple[str, Node]]:
-    """How the paths through a loop's body end, and the variables of the loop then."""
+    """Yield how the paths through a loop's body end, and a bundle of the loop's variables at that end."""
     branch = next((node for node in turn.trail if node.op_type == "If" and control_of(node).jumps), None)
     if branch is None:
         assert isinstance(turn.output, Node)
@@ -94,9 +94,9 @@ def ends_of(turn: Graph) -> Iterator[tuple[str, Node]]:
 
 
 def is_child(rest: Sequence[Node], output: Value, before: Iterable[Node]) -> bool:
-    """Whether what follows a branch in a round uses values of the function around it: that is the parent then.
+    """Whether the code after a branch in a round uses values of the enclosing function, which is then its parent.
 
-    A function that calls itself is inlined only where its parent calls it. [source inline.h IsDirectParentCall]
+    A recursive function is only inlined into calls by its parent. [source inline.h IsDirectParentCall]
     """
     own = {id(node) for node in before}
     bundle = output.operands if isinstance(output, Node) else []
@@ -106,18 +106,18 @@ def is_child(rest: Sequence[Node], output: Value, before: Iterable[Node]) -> boo
 def control_gradients(
     node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse
 ) -> Gradients:
-    """Gradients of the values that a control node uses.
+    """Return the gradients of the values that a control node uses.
 
     Parameters
     ----------
     node : Node
         ``If`` or ``While``.
     dout : sequence
-        Gradients of its outputs, None if nobody uses one.
+        Gradients of its outputs, None for unused ones.
     needed : set of int
-        Ids of the values whose gradients are asked for.
+        Ids of the values whose gradients are wanted.
     builder : ControlBuilder
-        Takes the nodes.
+        Receives the nodes.
     reverse : callable
         `gradient.reverse` for the nodes of a block.
 
@@ -134,10 +134,10 @@ def control_gradients(
 
 
 def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlBuilder, reverse: Reverse) -> Gradients:
-    """The gradient of a branch: a branch on the same condition.
+    """Create the gradient of a branch: a branch on the same condition.
 
-    Its operands are the condition, the branch, the gradients of the branch's outputs, which its sides take as
-    parameters since the vendor's compiler knows nothing of them there, and what it is the gradient by.
+    Its operands are the condition, the branch, the gradients of the branch's outputs, and the values whose gradients it
+    returns. Its sides take the gradients as parameters, since the vendor's compiler knows nothing about them there.
     """
     wanted = outer_of(node, needed)
     assert isinstance(node.abstract, TupleType)
@@ -157,7 +157,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     targets = [wanted[place] for place in places]
     backward = Node(
         op_type="If",
-        # the branch itself runs even where nobody uses its outputs
+        # the branch itself runs even if its outputs are unused
         operands=[node.operands[0], node, *(builder.value(dout[at]) for at in live), *targets],
         abstract=TupleType(items=tuple(plain(wanted[place].abstract) for place in places)),
         blocks=tuple(graph for graph, _ in sides),
@@ -171,7 +171,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
 
 
 def _kept_blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
-    """Zeros as the gradients of the outputs of a branch that a loop takes for nobody. [observed 2.10: r88_037]"""
+    """Return zeros as gradients of a branch's outputs that a loop takes but does not use. [observed 2.10: r88_037]"""
     kinds = {at: _items(node)[at] for at in sorted(control_of(node).kept) if dout[at] is None}
     return {
         at: builder.late_zeros(kind, summed=True)
@@ -181,7 +181,7 @@ def _kept_blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dic
 
 
 def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Gradients:
-    """The condition's gradient is zero, and goes on to what it was compared from all the same. [observed 2.10]"""
+    """Return the zero gradient of the condition, which is passed on to the comparison's operands. [observed 2.10]"""
     condition = node.operands[0]
     if not isinstance(condition, Node) or id(condition) not in needed:
         return []
@@ -189,7 +189,7 @@ def _of_condition(node: Node, needed: set[int], builder: ControlBuilder) -> Grad
 
 
 def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -> None:
-    """Let a branch give out the values that its gradient uses."""
+    """Make the values that the gradient of a branch uses further outputs of the branch."""
     block = node.blocks[side]
 
     def given(value: Value) -> Value:
@@ -254,7 +254,7 @@ def active_variables(
     ends: Sequence[Sequence[Value]],
     outer: list[int],
 ) -> list[int]:
-    """The variables of a loop that carry a gradient: what is asked for reaches them, and they reach the result.
+    """Return the variables of a loop that carry a gradient: they depend on a wanted value, and the result on them.
 
     `ends` are the variables at the ends of a round.
     """
@@ -276,7 +276,7 @@ def active_variables(
 def reached_variables(
     node: Node, needed: set[int], nodes: Sequence[Node], ends: Sequence[Sequence[Value]], outer: list[int]
 ) -> set[int]:
-    """The variables of a loop that what is asked for reaches; see `active_variables`."""
+    """Return the variables of a loop that depend on a wanted value; see `active_variables`."""
     parameters = node.blocks[1].parameters
     reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
     while True:
@@ -288,7 +288,7 @@ def reached_variables(
 
 
 def _reached(nodes: Sequence[Node], start: Iterable[int]) -> set[int]:
-    """Ids of what depends on the values that have the ids in `start`."""
+    """Return the ids of the nodes that depend on the values with the ids in `start`."""
     found = set(start)
     for node in nodes:
         if any(id(v) in found for v in (uses(node) if node.blocks else node.operands)):
@@ -297,7 +297,7 @@ def _reached(nodes: Sequence[Node], start: Iterable[int]) -> set[int]:
 
 
 def keep_for(node: Node, backward: Node) -> None:
-    """Let a loop keep, round by round, the values that its gradient uses."""
+    """Make a loop save, round by round, the values that its gradient uses."""
     block = node.blocks[1]
     graph = backward.blocks[0]
     output = block.output
@@ -323,13 +323,13 @@ def keep_for(node: Node, backward: Node) -> None:
 
 
 def nodes_of_block(block: Graph) -> list[Node]:
-    """The nodes of a block that its output needs, and the output."""
+    """Return the nodes of a block that its output needs, and the output."""
     inside = {id(node) for node in block.trail} | {id(block.output)}
     return in_parts([node for node in below([block.output]) if id(node) in inside], block.trail)
 
 
 def seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
-    """The outputs of a block, as they were captured, and their gradients."""
+    """Return the outputs of a block, as captured, and their gradients."""
     output = block.output
     assert isinstance(output, Node)
     assert isinstance(output.abstract, TupleType)
@@ -339,7 +339,7 @@ def seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
 
 
 def outer_of(node: Node, needed: set[int]) -> list[Value]:
-    """The values from outside that the blocks of a node use and whose gradients are asked for."""
+    """Return the outer values that the blocks of a node use and whose gradients are wanted."""
     used = uses(node)[len(node.operands) :]
     return list({id(v): v for v in used if id(v) in needed and is_float(v)}.values())
 
@@ -352,9 +352,9 @@ def replace_inner(
     weights: bool = False,
     whole_tuples: bool = False,
 ) -> None:
-    """Let a gradient use what stands for the values of its forward block, and for the `weights` that this reads.
+    """Replace values of the forward block, and with `weights` those that it reads, in its gradient by ``given(value)``.
 
-    It takes a tuple as a whole if `whole_tuples`, else each part of it that it uses.
+    A tuple is replaced as a whole if `whole_tuples`, otherwise each of its parts that is used.
     """
     inside = {id(node) for node in block.trail} | {id(parameter) for parameter in block.parameters}
     if weights:
@@ -364,7 +364,7 @@ def replace_inner(
     known: dict[int, Value] = {}
 
     def new(value: Value) -> Value:
-        if id(value) not in inside or (isinstance(value, Node) and value.blocks):  # a loop, as what Unwind goes with
+        if id(value) not in inside or (isinstance(value, Node) and value.blocks):  # a loop, as operand of Unwind
             return value
         if id(value) not in known:
             known[id(value)] = given(value)
@@ -382,7 +382,7 @@ def replace_inner(
 
 
 def _hoist(backward: Graph, block: Graph, inside: set[int]) -> None:
-    """Parts of tuples are taken where the tuple is: tensors can be given out, tuples cannot."""
+    """Move the items of tuples to the block of the tuple, since a block can return tensors, but not tuples."""
     kept = []
     for node in backward.trail:
         for inner in node.blocks:
@@ -422,7 +422,7 @@ def _items(node: Node) -> tuple[Abstract, ...]:
 
 
 def plain(abstract: Abstract) -> Abstract:
-    """A type without what makes it a weight or a constant."""
+    """Return a type without the marks of a weight or a constant."""
     return replace(abstract, ref_key=None, constant=False) if isinstance(abstract, TensorType) else abstract
 
 

@@ -1,9 +1,9 @@
-"""Gradients of loops, whose functions hand out their gradients.
+"""Gradients of loops whose functions return their gradients.
 
-What follows a loop is a function that the last round calls, so its gradient comes first and is a block of its own;
-the loop's rounds take over what it gives, one after the other. What follows a branch or a loop in a round is a
-function, too, which calls the header: its gradient calls that of the header, and the gradient of the round calls its
-gradient. [source dfunctor.cc; observed 2.10]
+The code after a loop is a function that the last round calls. So its gradient comes first, as a block of its own, and
+its results pass through the gradients of the rounds. The code after a branch or a loop in a round is a function, too,
+which calls the header: its gradient calls that of the header, and the gradient of the round calls its gradient.
+[source dfunctor.cc; observed 2.10]
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ __all__ = ["first_loop", "loop_gradients"]
 
 
 def first_loop(order: Sequence[Node]) -> int | None:
-    """The place of the first such loop."""
+    """Return the index of the first loop of `is_unwound`; None if there is none."""
     return next((at for at, node in enumerate(order) if is_unwound(node)), None)
 
 
@@ -48,20 +48,20 @@ def loop_gradients(
     builder: ControlBuilder,
     reverse: Reverse,
 ) -> Gradients:
-    """Gradients of the values that a loop and what follows it use.
+    """Return the gradients of the values that a loop and the code after it use.
 
     Parameters
     ----------
     node : Node
         The loop.
     rest : sequence of Node
-        What follows it.
+        The nodes after it.
     output : Value
-        What is differentiated.
+        The value that is differentiated.
     sens : symbol or Parts
-        The gradient by it.
+        Its incoming gradient.
     needed : set of int
-        Ids of the values whose gradients are asked for.
+        Ids of the values whose gradients are wanted.
     builder : ControlBuilder
     reverse : callable
 
@@ -99,18 +99,18 @@ def loop_gradients(
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Made:
-    """A step while others are made.
+    """A step under construction, see `dumpsim.graph.graph.Step`.
 
     Attributes
     ----------
     graph : Graph
     given : list of Value
     arguments : list of Parameter
-        The gradients by `given`.
+        The gradients of `given`.
     wanted : list of Value
-        A loop stands for its variables.
+        Values whose gradients the step returns; a loop stands for its variables.
     found : list
-        The gradients by `wanted`, None if there is none.
+        The gradients of `wanted`, None for missing ones.
     split : Node or None
     inner : tuple of _Made
     """
@@ -126,7 +126,7 @@ class _Made:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class _Tail:
-    """A loop whose header is called at the end of a round: what its gradient is by.
+    """A loop whose header is called at the end of a round, and the values whose gradients the header's step returns.
 
     Attributes
     ----------
@@ -134,9 +134,9 @@ class _Tail:
     active : list of int
         Its variables that carry a gradient.
     outer : list of Value
-        What the loop, and what follows it, use of the code around.
+        Values of the surrounding code that the loop, and the code after it, use.
     unread : frozenset of int
-        Where the loop is left by ``break``: of what the gradient is by, what nothing after the loop reads.
+        If ``break`` leaves the loop: indexes of the values that the code after the loop does not read.
     """
 
     node: Node
@@ -146,11 +146,11 @@ class _Tail:
 
     @property
     def formals(self) -> list[Value]:
-        """What the gradient of the header is by."""
+        """The values whose gradients the header's step returns."""
         return [*(self.node.blocks[1].parameters[at] for at in self.active), *self.outer]
 
     def arguments(self, values: Sequence[Value]) -> list[Value]:
-        """What stands for it in a call with `values` for the variables."""
+        """Return the arguments of a call of the header, with `values` for the variables."""
         return [*(values[at] for at in self.active), *self.outer]
 
     def read(self, values: Sequence[Value]) -> list[Value]:
@@ -165,12 +165,12 @@ class _Loop(_Tail):
 
 
 class _Rounds:
-    """Makes the steps of a loop and of the loops in its rounds.
+    """Creates the steps of a loop and of the loops in its rounds.
 
     Attributes
     ----------
     dead : set of int
-        Ids of values of outer code that no step has a gradient by; known after `finish`.
+        Ids of outer values for which no step has a gradient; known after `finish`.
     """
 
     def __init__(self, builder: ControlBuilder, reverse: Reverse) -> None:
@@ -179,7 +179,7 @@ class _Rounds:
         self.dead: set[int] = set()
 
     def loop(self, node: Node, after: _Made, needed: set[int], *, is_inlined: bool) -> _Loop:
-        """The step of a loop's round, where that of what follows is known, which ``break`` may inline."""
+        """Create the steps of a loop, given that of the code after it, which ``break`` may inline."""
         whole, *later = after.wanted
         assert whole is node
         of_variables = after.found[0].items if isinstance(after.found[0], Parts) else [None] * len(node.operands)
@@ -187,7 +187,7 @@ class _Rounds:
         head, body = node.blocks
         ends = [bundle.operands[: len(node.operands)] for _, bundle in ends_of(body)]
         nodes = list(everything(body.trail))
-        # also variables that nothing after the loop reads: their gradients come back with the others
+        # includes variables that are not read after the loop: their gradients are returned with the others
         active = sorted(reached_variables(node, needed, nodes, ends, [id(value) for value in outer]))
         tail = _Tail(node=node, active=active, outer=outer)
         by_later = {id(value): gradient for value, gradient in zip(later, after.found[1:], strict=True)}
@@ -205,7 +205,7 @@ class _Rounds:
         )
 
     def _head(self, head: Graph, tail: _Tail) -> _Made:
-        """The step of a header, which goes on with the gradient of its condition: zero."""
+        """Create the step of a header, to which the zero gradient of its condition belongs."""
         values = [*(head.parameters[at] for at in tail.active), *tail.outer]
         assert isinstance(head.output, Node)
         condition = head.output.operands[0] if head.output.op_type == "MakeTuple" else head.output
@@ -214,7 +214,7 @@ class _Rounds:
         return made
 
     def _step(self, trail: Sequence[Node], output: Value, tail: _Tail, wanted: list[Value], leaving: _Tail) -> _Made:
-        """The step of nodes, of which the last one may jump, that call the header with what `output` bundles."""
+        """Create the step of nodes that call the header with the values in `output`; the last node may jump."""
         assert isinstance(output, Node)
         alive = reachable([output])
         nodes = [node for node in trail if id(node) in alive]
@@ -247,7 +247,7 @@ class _Rounds:
         return made
 
     def _side(self, block: Graph, how: str, start: int, tail: _Tail, wanted: list[Value], leaving: _Tail) -> _Made:
-        """The step of a side of a branch at the end of a round; what follows the branch is a function of its own."""
+        """Create the step of a side of a branch at the end of a round; the code after it is another function."""
         assert block.output is not None
         if how:
             return self._step(block.trail, block.output, leaving if how == "break" else tail, wanted, leaving)
@@ -283,7 +283,7 @@ class _Rounds:
         return _Made(graph=graph, given=given, arguments=arguments, wanted=wanted, found=found)
 
     def finish(self, steps: tuple[_Made, ...], outer: Sequence[Value]) -> tuple[Step, ...]:
-        """The steps, without the values of outer code that no step has a gradient by."""
+        """Return the steps, without the outer values for which no step has a gradient."""
         made = list(_every(steps))
         passed = {id(argument) for step in made for argument in step.arguments}
         alive = {
@@ -315,7 +315,7 @@ class _Rounds:
 
 
 def _splits(nodes: Sequence[Node], at: int, output: Value) -> bool:
-    """Whether what follows a node is a function of its own."""
+    """Whether the code after a node is a function of its own."""
     node = nodes[at]
     if node.op_type != "If" or control_of(node).jumps:
         return bool(node.blocks)
@@ -336,7 +336,7 @@ def _graphs(steps: Iterable[Step]) -> Iterator[Graph]:
 
 
 def _free(trail: Sequence[Node], output: Value | None, tail: _Tail) -> list[Value]:
-    """What nodes, and the call of a header with what `output` bundles, use of the code before."""
+    """Return the values of earlier code that nodes use, and the call of a header with the values in `output`."""
     assert isinstance(output, Node)
     alive = reachable([output])
     nodes = [node for node in trail if id(node) in alive]
@@ -355,10 +355,10 @@ def _once(values: Iterable[Value]) -> list[Value]:
 
 
 def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:
-    """Ids of what a loop and what follows it use of the code before.
+    """Return the ids of the values of earlier code that a loop and the code after it use.
 
-    The gradients by all of it go from round to round: only of what no round hands on is the compiler sure that nobody
-    takes it. [observed 2.10]
+    The gradients of all of them pass from round to round: the compiler only knows that a gradient is unused if no round
+    passes it on. [observed 2.10]
     """
     inside = {id(node) for node in nodes} | {id(loop)}
     used = [value for node in nodes for value in (uses(node) if node.blocks else node.operands)]
@@ -366,7 +366,7 @@ def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:
 
 
 def _used(rest: Sequence[Node], loop: Node, needed: set[int]) -> list[Value]:
-    """What the nodes after a loop use of those before it."""
+    """Return the values before a loop that the nodes after it use."""
     inside = {id(node) for node in rest} | {id(loop)}
     used = [value for node in rest for value in (uses(node) if node.blocks else node.operands)]
     found = {id(v): v for v in used if id(v) in needed and id(v) not in inside and is_float(v)}
@@ -374,7 +374,7 @@ def _used(rest: Sequence[Node], loop: Node, needed: set[int]) -> list[Value]:
 
 
 def _formals(graph: Graph, output: Value, sens: Any, builder: ControlBuilder, seeds: list[Value]) -> Any:
-    """Parameters for the gradients of the outputs."""
+    """Create parameters for the gradients of the outputs."""
     if sens is None:
         return None
     if isinstance(sens, Parts):

@@ -1,7 +1,6 @@
 """Graphs of operators: nodes, parameters, constants.
 
-A `Graph` is what a front end captures and passes rewrite; cut at control flow it becomes kernel graphs
-(`graph.program`).
+A front end captures a `Graph`, and passes rewrite it; it is cut at control flow into kernel graphs (`graph.program`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -32,12 +31,12 @@ __all__ = [
     "uses",
 ]
 
-PLAIN = "DefaultFormat"  # as on the host
+PLAIN = "DefaultFormat"  # the layout of the host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a tensor lies on the device."""
+    """The layout of a tensor on the device."""
 
     format: str = PLAIN
     dtype: DType
@@ -52,10 +51,10 @@ class Parameter:
     abstract: TensorType
     is_weight: bool = False
     has_default: bool = False
-    storage: Any = None  # the front end's holder of the value; the runtime asks it for an array, opaque here
-    debug_name: str = ""  # label in the IR where it differs from the name
-    is_element: bool = False  # one of a tuple that is the argument; it gets no Parameter file [observed 2.10]
-    is_formal: bool = False  # of a function of the network, or what another segment made: it has no memory of its own
+    storage: Any = None  # the front end's Parameter, see `dumpsim.runtime.storage`; opaque here
+    debug_name: str = ""  # label in the IR, if it differs from the name
+    is_element: bool = False  # an item of a tuple argument; it gets no Parameter file [observed 2.10]
+    is_formal: bool = False  # parameter of an inner function, or result of another segment: it has no memory of its own
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -68,16 +67,16 @@ class Constant:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Origin:
-    """Where a side of a branch comes from; sides with equal `name` are one function, recorded more than once.
+    """The origin of a side of a branch; sides with equal `name` are one function, captured more than once.
 
     Attributes
     ----------
     key : hashable
-        Place in the source and what the side computes.
+        Position in the source, and what the side computes.
     values : tuple of Value
-        The values of others that it uses.
+        The outer values that it uses.
     keeps : object
-        What the key has the identity of.
+        The object whose id is part of the key; the reference keeps it alive.
     """
 
     key: Hashable
@@ -86,28 +85,28 @@ class Origin:
 
     @property
     def name(self) -> Hashable:
-        """What only sides have in common that are one function."""
+        """An identity that is equal for sides that are one function."""
         return (self.key, tuple(map(id, self.values)))
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Step:
-    """The gradient of a function of a loop's round, or of what follows the loop.
+    """The gradient of a function of a loop's round, or of the code after the loop.
 
-    A function of a round ends with a call: of the loop's header, of a side of a branch, of what follows a branch.
+    A function of a round ends with a call: of the loop's header, of a side of a branch, or of the code after a branch.
 
     Attributes
     ----------
     graph : Graph
-        Its parameters are what the gradient of that call gives, its outputs the gradients by `targets`.
+        Its parameters are the results of the gradient of that call, its outputs the gradients of `targets`.
     given : list of Value
-        What the gradient of that call is by, as the function that is called knows it.
+        The values whose gradients the gradient of that call returns, as named in the called function.
     targets : list of Value
     split : Node or None
-        The branch or loop that makes functions of what follows.
+        The branch or loop that turns the code after it into functions.
     inner : tuple of Step
-        Of a branch at the end of a round: its sides. Of any other branch: what follows it. Of a loop: its round, what
-        follows, and its header.
+        Of a branch at the end of a round: its sides. Of any other branch: the code after it. Of a loop: its round, the
+        code after it, and its header.
     """
 
     graph: "Graph"
@@ -119,47 +118,49 @@ class Step:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Control:
-    """What connects a control node with its gradient.
+    """The properties of a control node, and its connection with its gradient.
 
     Attributes
     ----------
     variables : tuple of str
         Variables of the script that a loop carries, by output.
     writes : bool
-        A block writes memory, so that nothing that reads or writes memory may move before the node.
+        Whether a block writes memory, so that reads and writes of memory may not move before the node.
     backward : Node or None
         The gradient of a branch.
     is_differentiated : bool
-        It stands in a function that is differentiated, so that it gives a gradient besides its outputs.
+        Whether it is in a function that is differentiated, so that it returns a gradient in addition to its outputs.
     gradients : int
-        How many gradients are taken of a loop.
+        Number of gradients that are taken of a loop.
     is_inner : bool
-        It stands in a loop.
+        Whether it is in a loop.
     unwinds : list of Node
         The gradients of a loop.
     saved : list of int
-        Of such a gradient: the outputs of the loop's body that it needs of every round.
+        Of a loop's gradient: the outputs of the loop's body that it needs from every round.
     steps : tuple of Step
-        Of such a gradient that functions hand out: of the loop's round, of what follows the loop, and of its header.
+        Of a loop's gradient that functions return: the steps of the loop's round, of the code after the loop, and of
+        its header.
     jumps : tuple of str
-        Of a branch at the end of a loop's body: how its sides end, ``break``, ``continue`` or "" (with what follows the
-        branch); a side that breaks gives the variables of the loop as they are then. Of such a loop: not empty.
+        Of a branch at the end of a loop's body: how its sides end, ``break``, ``continue`` or "" (with the code after
+        the branch); a side that breaks returns the current variables of the loop. Of such a loop: not empty.
     starts : tuple of int
-        Of such a branch: where in its sides the nodes that follow it begin.
+        Of such a branch: the index in each side at which the code after the branch begins.
     joins : bool
-        Of a branch: its outputs are formal parameters of the function that the vendor's parser makes of what follows.
+        Of a branch: whether its outputs are formal parameters of the function that the vendor's parser creates from the
+        code after it.
     goes_on : bool
-        Of a branch, during capture: both of its sides are to go on with what follows it.
+        Of a branch, during capture: whether both sides are to continue with the code after it.
     tails : bool
-        Of a branch: both of its sides give what a function gives that they call.
+        Of a branch: whether both sides return the result of a function that they call.
     kept : set of int
-        Outputs that stay although nobody takes them.
+        Outputs that are not dropped although they are unused.
     dropped : list of Value
-        Of the bundle that a round gives: what it gave for nobody.
+        Of the bundle that a round returns: the unused values that it returned before.
     loops : frozenset of object
-        What stands for the unrolled loops around it, see `NodeText.formals`.
+        Keys of the unrolled loops around it, see `NodeText.formals`.
     origins : tuple of Origin
-        Of a branch: what its sides are to the vendor's parser; empty if they are functions of their own.
+        Of a branch: the identities of its sides for the vendor's parser; empty if they are separate functions.
     """
 
     variables: tuple[str, ...] = ()
@@ -193,13 +194,13 @@ class Node:
     scope: str = "Default"
     full_name: str = ""  # scope/op_type-opN: the name in files and `kernels`
     original_name: str = ""  # of a part of a split node: the name of the whole
-    dump_mark: str | None = None  # what set_dump says of it, e.g. "true"
+    dump_mark: str | None = None  # the mark of set_dump, e.g. "true"
     blocks: "tuple[Graph, ...]" = ()  # of control nodes: branches, loop condition and body
     control: Control | None = None
-    definition: OpDef | None = None  # of a node that only the machine's compiler makes, or names anew
-    layouts: tuple[Layout, ...] = ()  # of the outputs, where one is not as on the host
-    members: "tuple[Node, ...]" = ()  # of a fused node: what it replaced, in the order of their work
-    text: NodeText | None = None  # made where a compiler prints the node, see `text_of`
+    definition: OpDef | None = None  # of a node that only the machine's compiler creates or renames
+    layouts: tuple[Layout, ...] = ()  # of the outputs, if one differs from the host's
+    members: "tuple[Node, ...]" = ()  # of a fused node: the nodes that it replaces, in execution order
+    text: NodeText | None = None  # created when a compiler prints the node, see `text_of`
 
     @property
     def ir_name(self) -> str:
@@ -218,15 +219,15 @@ class Graph:
     graph_id: int = -1
     parameters: list[Parameter] = field(default_factory=list)
     output: Value | None = None
-    trail: list[Node] = field(default_factory=list)  # every node in the order of the program, dead ones too
+    trail: list[Node] = field(default_factory=list)  # every node in program order, including dead ones
     is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
-    differentiates_weights: bool = False  # a gradient by weights was expanded in it
-    is_continued: bool = False  # its numbers in IR text go on after those of the compile before
-    is_named_before: bool = False  # all of its nodes took numbers in IR text once before
-    results: int | None = None  # of a block whose gradient takes further outputs: number of its own
+    differentiates_weights: bool = False  # a gradient of weights was expanded in it
+    is_continued: bool = False  # its numbers in IR text continue those of the previous compilation
+    is_named_before: bool = False  # all of its nodes have used up numbers in IR text before
+    results: int | None = None  # of a block with further outputs for its gradient: number of its own outputs
 
     def nodes(self) -> list[Node]:
-        """Nodes that the output needs, operands before users."""
+        """Return the nodes that the output needs, operands before users."""
         return topological([self.output]) if self.output is not None else []
 
 
@@ -235,7 +236,7 @@ def _operands(node: Node) -> "Sequence[Value]":
 
 
 def topological(roots: Iterable[Value | None], needs: "Callable[[Node], Sequence[Value]]" = _operands) -> list[Node]:
-    """Nodes below `roots`, operands (or what else a node `needs`) first and in their order.
+    """Return the nodes that `roots` depend on, operands (or what else a node `needs`) first and in their order.
 
     Depth-first, without recursion. This is the order of the vendor's IR text. [spec observed 1.8]
     """
@@ -260,26 +261,26 @@ def topological(roots: Iterable[Value | None], needs: "Callable[[Node], Sequence
 
 
 def text_of(node: Node) -> NodeText:
-    """The text of a node, made where it has none yet."""
+    """Return the text of a node, created on first use."""
     if node.text is None:
         node.text = NodeText()
     return node.text
 
 
 def control_of(node: Node) -> Control:
-    """What connects a control node with its gradient, made where it has none yet."""
+    """Return the `Control` of a control node, created on first use."""
     if node.control is None:
         node.control = Control()
     return node.control
 
 
 def definition_of(node: Node, find: Callable[[str], OpDef]) -> OpDef:
-    """What defines a node: the compiler's own definition, or the table's."""
+    """Return the definition of a node: its own, or the table's."""
     return node.definition if node.definition is not None else find(node.op_type)
 
 
 def leaves_of(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
-    """What a kernel gives back as tensors, tuples flattened."""
+    """Yield the types of tensors and numbers that a kernel returns, tuples flattened."""
     if isinstance(abstract, (TensorType, ScalarType)):
         yield abstract
     elif isinstance(abstract, TupleType):
@@ -288,21 +289,21 @@ def leaves_of(abstract: Abstract) -> Iterator[TensorType | ScalarType]:
 
 
 def copied(graph: Graph, known: dict[int, "Value"] | None = None) -> Graph:
-    """A graph with nodes and parameters of its own, which passes may change; constants are shared.
+    """Copy a graph with its nodes and parameters, which passes may change then; constants are shared.
 
     Parameters
     ----------
     graph : Graph
     known : dict, optional
-        For a graph that uses values of others: by the id of a value what stands for it in the copy. What is copied is
-        added; values that are not known stay as they are.
+        For a graph that uses outer values: their replacements in the copy, by id. Copied values are added; unknown
+        values are not replaced.
     """
     return _copied(graph, {} if known is None else known, is_closed=known is None)
 
 
 def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Graph:
     def new(value: Value, is_bundle: bool = is_closed) -> Value:
-        if id(value) not in known and isinstance(value, Node) and is_bundle:  # it is not a part of the program
+        if id(value) not in known and isinstance(value, Node) and is_bundle:  # not a part of the program
             known[id(value)] = replace(value, operands=[new(operand) for operand in value.operands])
         return known.get(id(value), value)
 
@@ -333,7 +334,7 @@ def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Grap
 
 
 def uses(node: Node) -> list[Value]:
-    """What a node needs: its operands, and the values of outer graphs that its blocks use."""
+    """Return the values that a node needs: its operands, and the outer values that its blocks use."""
     found = list(node.operands)
     for block in node.blocks:
         inside = {id(n) for n in block.trail} | {id(p) for p in block.parameters}
@@ -347,7 +348,7 @@ def uses(node: Node) -> list[Value]:
 
 
 def reachable(roots: Iterable[Value | None]) -> set[int]:
-    """Ids of the nodes that `roots` need, through blocks too."""
+    """Return the ids of the nodes that `roots` need, also through blocks."""
     seen: set[int] = set()
     pending = [root for root in roots if isinstance(root, Node)]
     while pending:

@@ -1,4 +1,4 @@
-"""What only names and IR text need of a node: where the script made it, and what the compiler's text says of it."""
+"""Properties of a node that only names and IR text need, such as its lines in the script and printed attributes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,50 +11,50 @@ __all__ = ["NodeText"]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class NodeText:
-    """The text of a node; a pipeline that makes no text makes none of these.
+    """The text of a node; only pipelines that print graphs create it.
 
     Attributes
     ----------
     full_name : str
-        The name in IR text and execution order, where it is not the node's. [spec observed 0.17]
+        The name in IR text and execution order, if it is not the node's. [spec observed 0.17]
     variable : str
         The variable that the result was assigned to; a node without one is printed as ``CNode_N``.
     instance_name : str or None
         Name of the primitive that the script called.
     primitive : str
-        Type of the primitive in the front end, where the kernel has another.
+        Type of the primitive in the front end, if it is not the kernel's.
     attrs : dict
-        Primitive attributes that the script or the compiler set, besides those of the operator.
+        Primitive attributes that the script or the compiler has set, in addition to those of the operator.
     given : tuple of str
-        Attributes that the caller gave; the others have their defaults.
+        Attributes that the caller has passed; the others have their defaults.
     node_attrs : dict
-        Attributes of the node itself, which are printed apart.
+        Attributes of the node itself, which are printed separately.
     primal : dict
-        Attributes of the node that the nodes of its backward pass have, too.
+        Attributes of the node that are copied to the nodes of its backward pass.
     sources : tuple of SourceLine
         Lines of the script, innermost first.
     candidate : str
-        As in `IrNode.candidate`.
+        See `IrNode.candidate`.
     call_scope : str or None
-        Scope of the call whose body holds the node.
+        Scope of the call whose body contains the node.
     block_scope : str or None
-        The same, of the innermost branch or function.
+        Scope of the innermost branch or function that contains the node.
     constant_scope : str or None
-        Scope of the constant that holds the primitive, where it is not the node's.
+        Scope of the constant with the primitive, if it is not the node's.
     formals : mapping of Node to object
-        Operands that are formal parameters of a function that the vendor's parser makes of a loop, with what stands
-        for the loops of the function of the script.
+        Operands that are formal parameters of a function that the vendor's parser creates from a loop, with a key for
+        the loops of the script's function.
     call_variable : str
-        The variable that took the result of that call.
+        The variable to which the result of that call was assigned.
     calls : int
-        How many calls around it are inlined into a function that is differentiated.
+        Number of enclosing calls that are inlined into a function that is differentiated.
     frame : int
-        The same of the function whose code has its operands; its branches, which are known, are not counted, nor are
-        functions that only call the operator.
+        The same number for the function whose code has its operands. Branches of it that are decided at compile time do
+        not count, nor do functions that only call the operator.
     is_backend : bool
-        The compiler's backend made the node.
+        Whether the compiler's backend has created the node.
     is_remade : bool
-        The backend makes the node anew, which takes a further number.
+        Whether the backend creates the node again, which uses up another number.
     """
 
     full_name: str = ""

@@ -1,4 +1,4 @@
-"""Passes by name that belong to no vendor's compiler."""
+"""Passes by name that do not belong to a vendor's compiler."""
 
 from dumpsim.core.abstract import TupleType, tensors_of
 from dumpsim.graph.compilation import Compilation, Draft, Pass
@@ -11,7 +11,7 @@ __all__ = ["PASSES"]
 
 
 def _take_whole(state: Compilation) -> None:
-    """Make one kernel graph of a network without control flow."""
+    """Turn a network without control flow into one kernel graph."""
     graph = state.captured
     assert graph.output is not None
     results = len(tensors_of(graph.output.abstract))
@@ -38,20 +38,20 @@ def _order_plainly(state: Compilation) -> None:
 
 
 def _number_named(state: Compilation) -> None:
-    """Number graphs that have names."""
+    """Number graphs that have a name already."""
     for draft in state.drafts:
         draft.graph.graph_id = state.numbers.graph()
 
 
 def _order_as_given(state: Compilation) -> None:
-    """Let kernels run in the order in which the front end gave them."""
+    """Run kernels in the order given by the front end."""
     for draft in state.drafts:
         needed = {id(node) for node in draft.graph.nodes()}
         draft.order = tuple(node for node in draft.graph.trail if id(node) in needed)
 
 
 def _number_models(state: Compilation) -> None:
-    """Let the device load each kernel graph as a model that has the graph's name."""
+    """Make each kernel graph a model with the graph's name, which the device loads."""
     for draft in state.drafts:
         draft.model_name, draft.model_id = draft.graph.name, state.numbers.model()
 

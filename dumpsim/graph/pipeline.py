@@ -1,7 +1,6 @@
-"""Pipelines: which passes compile a network for which machine, in their order.
+"""Pipelines: the passes that compile a network for a machine, in order.
 
-A pipeline is a list of passes that are chosen by name, so that a front end, a test or a further compiler can run any
-part of one.
+A pipeline is a list of names of passes, so a front end, a test or another compiler can run any part of it.
 
 Examples
 --------
@@ -34,7 +33,7 @@ WHOLE_GRAPH = "whole-graph"
 
 
 def _shard(state: Compilation) -> None:
-    """Split the network over devices, where the parallel mode says so."""
+    """Split the network over devices, if the parallel mode requires it."""
     if state.parallel is not None:
         state.sharding = shard(
             state.captured,
@@ -46,7 +45,7 @@ def _shard(state: Compilation) -> None:
         for stage, doc in state.sharding.texts:
             assert state.saved is not None
             state.saved(stage, [doc])
-        state.find = with_virtual(state.find)  # gradients of what the pass inserts
+        state.find = with_virtual(state.find)  # for gradients of inserted nodes
 
 
 def _run_in_turn(state: Compilation) -> None:
@@ -60,11 +59,11 @@ def _drop_virtual(state: Compilation) -> None:
 
 
 def _private_formats(state: Compilation) -> None:
-    """Insert the conversions of chips whose kernels take private formats one by one, with MindSpore's names."""
+    """Insert the conversions of chips whose kernels use private formats kernel by kernel, with MindSpore's names."""
 
     def made(node: Node) -> None:
         text = node.text = NodeText(is_backend=True)
-        if node.definition is not None:  # a conversion; the others only take tuples apart
+        if node.definition is not None:  # a conversion; the other nodes only split tuples
             node.full_name = text.full_name = state.numbers.full_name("Default", node.op_type)
         if node.definition is BACKEND_CAST:
             text.attrs["is_backend_cast"] = True
@@ -129,7 +128,7 @@ PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # MindSpore on CPU and GPU
         "kernel-by-kernel": (*_KERNEL_GRAPHS, "document", "save-kernel-graphs"),
-        # MindSpore on Ascend at O0 and O1; on chips whose kernels want private formats at these levels
+        # MindSpore on Ascend at O0 and O1; the second one on chips whose kernels use private formats at these levels
         "ascend": (*_KERNEL_GRAPHS, "document", "communication-streams", "save-kernel-graphs"),
         "ascend-private": (
             *(*_KERNEL_GRAPHS, "private-formats"),
@@ -137,11 +136,11 @@ PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         # MindSpore on Ascend at O2
         WHOLE_GRAPH: (*_KERNEL_GRAPHS, "document", *_FUSED, "lay-out", *_BUILT, "save-kernel-graphs"),
-        # a graph for GE that MindSpore did not make: no IR text; tensors in the formats of the host, or in private ones
+        # a graph for GE that is not from MindSpore: it has no IR text
         "ge": (*_GE_GRAPH, *_FUSED, *_BUILT),
-        # a graph that TorchAir converted: it has a name and an order
+        # a graph converted by TorchAir: it has a name and an order
         "torchair": (*_TORCHAIR, *_BUILT),
-        # the same on chips whose kernels take private formats
+        # the same two on chips whose kernels use private formats
         "torchair-private": (*_TORCHAIR, "lay-out", *_BUILT),
         "ge-private": (*_GE_GRAPH, *_FUSED, "lay-out", *_BUILT),
     }
@@ -149,7 +148,7 @@ PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def mindspore_pipeline(target: str, jit_level: str, *, private_formats: bool) -> str:
-    """The pipeline of a MindSpore network.
+    """Return the pipeline of a MindSpore network.
 
     Examples
     --------
@@ -164,7 +163,7 @@ def mindspore_pipeline(target: str, jit_level: str, *, private_formats: bool) ->
 
 
 def passes_of(pipeline: str) -> tuple[Pass, ...]:
-    """The passes of a pipeline in their order.
+    """Return the passes of a pipeline, in order.
 
     Raises
     ------
@@ -200,7 +199,7 @@ def compile_graph(
     Parameters
     ----------
     captured : Graph
-        Parameters, `output` and `trail` as recorded; it is taken over and changed.
+        Parameters, `output` and `trail` as captured; it is modified.
     numbers : Numbers
         Counters of the process.
     find : callable

@@ -1,8 +1,9 @@
-"""A compiled network: its kernel graphs and the control that runs them.
+"""A compiled network: its kernel graphs and the control flow between them.
 
-Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. What connects them is a
-small register machine: numbered slots hold tensors, steps read and write slots. A straight-line network is one kernel
-graph and one `Run`. Gradients of loops go back through the rounds: the loop keeps on stacks what they need.
+Control flow on tensors cuts a network into kernel graphs, each a straight line of kernels. They are connected by a
+small register machine: numbered slots contain tensors, steps read and write slots. A straight-line network is one
+kernel graph and one `Run`. Gradients of loops run through the rounds in reverse; the values that they need are saved on
+stacks.
 """
 
 from dataclasses import dataclass
@@ -47,29 +48,30 @@ class KernelGraph:
     Attributes
     ----------
     graph : Graph
-        Parameters in the order of the IR; weights hold their storage, the others are fed by `Run.arguments`.
+        Parameters in the order of the IR; weights have their storage, the values of others come from `Run.arguments`.
     graph_id : int
         Number of the graph in the process.
     order : tuple of Node
-        Kernels in execution order; Load, Depend, MakeTuple and their like are in the graph but not here.
+        Kernels in execution order; nodes such as Load, Depend and MakeTuple are in the graph, but not here.
     doc : IrDoc or None
-        What IR text and protobuf show; None if the pipeline makes no text.
+        The document that IR text and protobuf show; None if the pipeline prints no graphs.
     is_root : bool
-        The first graph of its network: runs count on it, `Parameter` files come from it. [spec observed 1.6]
+        Whether it is the first graph of its network, which counts the runs and has the `Parameter` files.
+        [spec observed 1.6]
     root_graph_id : int
         Number of the network's first graph.
     is_own : bool
-        A segment of the network's own function; branches and loops are functions of their own, to which weights come
-        as arguments.
+        Whether it is a segment of the network's own function; branches and loops are separate functions, which get
+        weights as arguments.
     repeats : tuple of Node
-        The kernels in the order in which they run from the second time on; empty if that is `order`.
+        The execution order from the second run on; empty if that is `order`.
     launches : tuple of Launch
-        The tasks in the order of their launch where more than one stream works; else all kernels in order.
+        The tasks in the order of their launch; empty if all kernels run in order on one stream.
     stages : tuple of (str, str)
-        Stages of a whole graph's compilation, and the graph at each as text, where somebody asked for it.
+        Stages of a whole graph's compilation with the text of the graph, if requested.
     model_name : str
     model_id : int
-        Name and number in the process of the model that a device holds whole; "" and 0 if it does not.
+        Name and number in the process of a graph that is loaded as a model; "" and 0 for other graphs.
     """
 
     graph: Graph
@@ -92,7 +94,7 @@ class KernelGraph:
 
     @property
     def results(self) -> tuple[TensorType, ...]:
-        """Types of the output tensors, tuples flattened, monads left out."""
+        """Types of the output tensors, tuples flattened, without monads."""
         return tensors_of(self.graph.output.abstract) if self.graph.output is not None else ()
 
 
@@ -110,7 +112,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Give slot `target` the value of a slot or of a constant."""
+    """Set slot `target` to the value of a slot or to a constant."""
 
     target: int
     source: "int | Constant"
@@ -118,7 +120,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Take `then` where the tensor in slot `condition` is true, else `otherwise`."""
+    """Run `then` if the tensor in slot `condition` is true, else `otherwise`."""
 
     condition: int
     then: "tuple[Step, ...]"
@@ -129,7 +131,7 @@ class Branch:
 class Loop:
     """Run `head`; while the tensor in slot `condition` is then true, run `body` and `head` again.
 
-    After the loop the number of rounds is put onto each stack of `counted`.
+    After the loop the number of rounds is pushed onto each stack of `counted`.
     """
 
     head: "tuple[Step, ...]"
@@ -140,9 +142,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Put the values of `sources` onto a stack: what the gradient of a round of a loop needs.
+    """Push the values of `sources` onto a stack, for the gradient of a loop's round.
 
-    Those of the side of a branch that did not run may be missing.
+    Values of the side of a branch that did not run may be missing.
     """
 
     stack: int
@@ -151,7 +153,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Give `targets` the values that were kept last."""
+    """Pop the values that were pushed last, and store them in `targets`."""
 
     stack: int
     targets: tuple[int, ...]
@@ -159,7 +161,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """Run `body` as often as a loop's `counted` says that was put onto stack `counter` last."""
+    """Pop a number of rounds from stack `counter`, see `Loop.counted`, and run `body` that often."""
 
     counter: int
     body: "tuple[Step, ...]"
@@ -177,7 +179,7 @@ class Program:
     kernel_graphs : tuple of KernelGraph
         In the order of their ids; the first is the root.
     steps : tuple of Step
-        What one call of the network does.
+        The steps of one call of the network.
     inputs : tuple of Parameter
         Arguments of a call; argument ``i`` is put into slot ``i``.
     outputs : tuple of int or Constant
@@ -189,7 +191,7 @@ class Program:
     name : str
         Name of the network for messages.
     sharding : Sharding or None
-        Layouts, where the network is split over devices.
+        Layouts, if the network is split over devices.
     """
 
     kernel_graphs: tuple[KernelGraph, ...]

@@ -1,4 +1,4 @@
-"""Which values took the places of nodes in a pass."""
+"""Replacements of nodes in a pass."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ __all__ = ["Replacements"]
 
 
 class Replacements:
-    """Nodes that gave way, and what stands in their places.
+    """Replaced nodes, and the values that replace them.
 
-    Identities are the keys, so the nodes are held: the identity of one that is gone could come back as another's.
+    Ids are the keys, so the nodes are kept alive: a new node could get the id of a deleted one.
 
     Examples
     --------
@@ -27,25 +27,25 @@ class Replacements:
         self._pairs: dict[int, tuple[Node, Value]] = {}
 
     def put(self, node: Node, value: Value) -> None:
-        """Let a value stand in the place of a node."""
+        """Replace a node by a value."""
         self._pairs[id(node)] = node, value
 
     def of(self, value: Value) -> Value:
-        """What stands in the place of a value, itself if nothing does."""
+        """Return the replacement of a value, or the value itself if it is not replaced."""
         while (pair := self._pairs.get(id(value))) is not None:
             value = pair[1]
         return value
 
     def __contains__(self, value: Value) -> bool:
-        """Whether something else stands in the place of a value."""
+        """Whether a value is replaced."""
         return id(value) in self._pairs
 
     def operands(self, node: Node) -> list[Value]:
-        """The operands of a node, replaced."""
+        """Return the operands of a node with their replacements."""
         return [self.of(operand) for operand in node.operands]
 
     def finish(self, graph: Graph, trail: Sequence[Node]) -> None:
-        """Give a graph the nodes that are left; a bundle that is not a part of the program stays its output."""
+        """Set the remaining nodes of a graph; a bundle that is not a part of the program stays its output."""
         graph.trail = list(trail)
         output = graph.output
         if isinstance(output, Node) and output not in self and all(output is not node for node in trail):

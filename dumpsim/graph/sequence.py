@@ -1,4 +1,4 @@
-"""Orders that follow from a graph: of its nodes as the compiler lists them, of its parameters, of its kernels."""
+"""Orders that follow from a graph: the compiler's list of nodes, the order of parameters, and that of kernels."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from dumpsim.graph.graph import Node, Parameter, Value, topological
 __all__ = ["flat_operands", "is_kernel", "listed", "parameter_order", "plain_order"]
 
 Operands = Callable[[Node], Sequence[Value]]
-# nodes that no device runs
+# nodes that do not run on the device
 _VIRTUAL = frozenset(
     {
         *("MakeTuple", "TupleGetItem", "Load", "UpdateState", "Depend", "Return"),
@@ -18,12 +18,12 @@ _VIRTUAL = frozenset(
 
 
 def is_kernel(node: Node) -> bool:
-    """Whether a device runs the node."""
+    """Whether the node runs on the device."""
     return node.op_type not in _VIRTUAL
 
 
 def flat_operands(node: Node) -> list[Value]:
-    """Operands as the kernel graph shows them: a kernel takes the members of a tuple of tensors one by one."""
+    """Return operands as in the kernel graph: a kernel takes the items of a tuple of tensors one by one."""
     if not is_kernel(node):
         return node.operands
     flat: list[Value] = []
@@ -36,7 +36,7 @@ def flat_operands(node: Node) -> list[Value]:
 
 
 def listed(root: Node, operands: Operands = flat_operands) -> list[Node]:
-    """Nodes below `root` as the compiler lists them before it builds a kernel graph.
+    """Return the nodes that `root` depends on, in the order of the compiler's list before it builds a kernel graph.
 
     A depth-first walk from the result that visits a node when all of its users were visited, reversed.
     [observed 2.10: fits the parameters of every recorded graph]
@@ -63,7 +63,7 @@ def listed(root: Node, operands: Operands = flat_operands) -> list[Node]:
 
 
 def parameter_order(nodes: Iterable[Node]) -> list[Parameter]:
-    """Parameters in the order of their first use."""
+    """Return parameters in the order of their first use."""
     found: dict[int, Parameter] = {}
     for node in nodes:
         for operand in flat_operands(node):
@@ -73,11 +73,11 @@ def parameter_order(nodes: Iterable[Node]) -> list[Parameter]:
 
 
 def plain_order(root: Node) -> tuple[Node, ...]:
-    """Kernels in a stable order, operands first: for compilers whose own order is not known (GE).
+    """Return kernels in a stable order, operands first, for a compiler whose own order is unknown (GE).
 
     The compiler walks back from the result, breadth-first, last operand first, and visits a node after all of its
-    users; kernels that need no other kernel go onto a stack. Each of them in turn, the deepest first, then runs with
-    what becomes ready through it. [fitted: a choice of ours; MindSpore's own order is `mindspore.order`]
+    users; kernels that need no other kernel are pushed onto a stack. They are popped in turn, and each runs with the
+    kernels that become ready through it. [fitted: a choice of ours; MindSpore's own order is `mindspore.order`]
     """
     needs: dict[int, list[Node]] = {}  # operands that depend on a kernel
     users: dict[int, int] = {}
@@ -85,7 +85,7 @@ def plain_order(root: Node) -> tuple[Node, ...]:
         operands = [operand for operand in flat_operands(node) if isinstance(operand, Node)]
         needs[id(node)] = [o for o in operands if is_kernel(o) or needs[id(o)]]
     pending = [root]
-    while pending:  # a tuple that a kernel takes apart uses nothing itself
+    while pending:  # a tuple whose items a kernel takes uses nothing itself
         for operand in needs[id(pending.pop())]:
             if id(operand) not in users:
                 pending.append(operand)
