@@ -1,7 +1,7 @@
 """A rank that runs by itself after the collectives of all ranks have been computed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from dumpsim.core.communicator import Array, Call, Meeting, Terms
 from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.core.gate import Failure, Waiter
 from dumpsim.device.scheduler import Scheduler
-from dumpsim.world.collective import check_call
+from dumpsim.world.collective import check_call, collective
 from dumpsim.world.cost import collective_ns, placement
 from dumpsim.world.membership import WORLD_GROUPS, check_members
 from dumpsim.world.stacked import Shares
@@ -69,11 +69,12 @@ class Record:
             )
         self._at[rank] = at + 1
         other_group, other = self._calls[at]
-        mine = group, call.op, call.tensors, call.reduce, call.root
-        if (other_group, other.op, other.tensors, other.reduce, other.root) != mine:
+        names = ("op", "tensors", *collective(call.op).agree)
+        mine, theirs = ({name: getattr(one, name) for name in names} for one in (call, other))
+        if (group, mine) != (other_group, theirs):
             raise DeviceError(
-                f"rank {rank} calls {call.op} in {group!r} with {call.tensors}, the ranks in lockstep {other.op} in "
-                f"{other_group!r} with {other.tensors}: its network differs",
+                f"rank {rank} calls {_stated(group, mine)}, the ranks in lockstep {_stated(other_group, theirs)}: its "
+                f"network differs",
                 where=call.name or call.op,
             )
         return self._shares[rank][at]
@@ -83,6 +84,12 @@ class Record:
         at = self._at.get(rank, 0)
         if at != len(self._calls):
             raise DeviceError(f"rank {rank} has called {at} collectives, the ranks in lockstep {len(self._calls)}")
+
+
+def _stated(group: str, fields: Mapping[str, Any]) -> str:
+    """A collective in words: ``AllReduce in 'pair' with tensors (('float32', (2,)),), reduce sum``."""
+    further = ", ".join(f"{name} {value}" for name, value in fields.items() if name != "op")
+    return f"{fields['op']} in {group!r} with {further}"
 
 
 class ChosenCommunicator:

@@ -1,6 +1,7 @@
 """A rank that runs by itself after the others: groups, and collectives that have been computed already."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,15 @@ def test_another_call_than_that_of_the_others_is_another_network(job, record, ca
     record.add("pair", SUM, {5: [X]}, Shares(arrays=(X,), equal=True))
     with pytest.raises(DeviceError, match="the ranks in lockstep AllReduce in 'pair'"):
         job.group("hccl_world_group").join(SUM, lambda: [X]).results()
+
+
+def test_arguments_that_all_ranks_must_state_alike_are_compared(job, record):
+    exchange = Call(op="AlltoAll", tensors=(("float32", (8, 2)),), axes=(8, 0, 1))
+    world = job.group("hccl_world_group")
+    record.add(world.name, exchange, {5: [X]}, Shares(arrays=(X,), equal=True))
+    text = r"calls AlltoAll in 'hccl_world_group' with .*axes \(8, 0, 0\), the ranks .*, axes \(8, 0, 1\): its"
+    with pytest.raises(DeviceError, match=text):
+        world.join(replace(exchange, axes=(8, 0, 0)), lambda: [X]).results()
 
 
 def test_the_output_of_a_rank_is_that_of_its_stream_with_a_prefix(tmp_path):
