@@ -1,8 +1,8 @@
-"""The order in which kernels launch in one thread: that of the time stamps of their files. [spec vendor 6]
+"""The launch order of kernels in one thread, which the time stamps of their files show. [spec vendor 6]
 
-While a dump is on, each kernel is an actor, which launches when every arrow that points to it has come. The first
-step of a model is multi-threaded and has no order of its own. From the second on, one thread runs a small model without
-control flow: a kernel that has run calls its users at once.
+While a dump is on, each kernel is an actor, which launches when all arrows to it have arrived. The first step of a
+model is multi-threaded and has no fixed order. From the second step on, one thread runs a small model without control
+flow: a kernel that has run calls its users immediately.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from dumpsim.graph.sequence import flat_operands
 
 __all__ = ["MOST_ACTORS", "launch_order"]
 
-MOST_ACTORS = 100  # of a model that one thread runs
+MOST_ACTORS = 100  # of a model that runs in one thread
 
 
 def launch_order(order: Sequence[Node]) -> tuple[Node, ...]:
-    """Kernels in the order of their launch, from their execution order.
+    """Return kernels in launch order, given their execution order.
 
-    Arguments of the network call their users first, then the kernels without arrows run.
+    Arguments of the network call their users first, then the kernels without incoming arrows run.
     """
     arrows = _Arrows(order)
     left = dict(arrows.needed)
     found: list[Node] = []
-    # what is to be done, last first: a call of a kernel, which runs at its last arrow
+    # stack of calls of kernels; a kernel runs when its last arrow has arrived
     pending = [node for node in reversed(order) if not arrows.needed[id(node)]]
     for node in pending:
         left[id(node)] = 1
@@ -39,7 +39,7 @@ def launch_order(order: Sequence[Node]) -> tuple[Node, ...]:
 
 
 class _Arrows:
-    """Who calls whom; linked kernel by kernel, operand by operand. [spec vendor 6.1]"""
+    """The calls between kernels, linked kernel by kernel and operand by operand. [spec vendor 6.1]"""
 
     def __init__(self, order: Sequence[Node]) -> None:
         self.data: dict[int, list[Node]] = {id(node): [] for node in order}
@@ -67,7 +67,7 @@ class _Arrows:
 
 
 def _sources(value: Value) -> tuple[list[Value], list[Node]]:
-    """The kernels and parameters that an operand's data comes from, and the kernels that have to run before."""
+    """Return the kernels and parameters from which an operand's data comes, and the kernels that must run before."""
     if not isinstance(value, Node) or not is_virtual(value):
         return [value], []
     if value.op_type == "TupleGetItem":
@@ -82,7 +82,7 @@ def _sources(value: Value) -> tuple[list[Value], list[Node]]:
 
 
 def _kernels(value: Value) -> list[Node]:
-    """The nearest kernels that a token depends on."""
+    """Return the nearest kernels that a token depends on."""
     found: list[Node] = []
     seen: set[int] = set()
     pending = [value]

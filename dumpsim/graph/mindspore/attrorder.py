@@ -1,7 +1,7 @@
 """The order in which the vendor's compiler prints attributes.
 
-It keeps them in an open-addressed hash table with robin-hood displacement and prints them slot by slot, so the order
-follows from the names alone, whatever the order in which they were set. [observed 2.10: every recorded node]
+It stores them in an open-addressed hash table with robin-hood displacement and prints them slot by slot, so the order
+depends only on the names, not on the order in which they were set. [observed 2.10: every recorded node]
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _FULL_PERCENT = 80
 
 
 def _hash(name: str) -> int:
-    """MurmurHash64A without its last round."""
+    """Return MurmurHash64A without its last round."""
     data = name.encode()
     value = _SEED ^ (len(data) * _MIX & _WORD)
     whole = len(data) // 8 * 8
@@ -42,7 +42,7 @@ class _Table:
         self.count = 0
 
     def insert(self, name: str) -> bool:
-        """Place a name; False where the table is full."""
+        """Insert a name; return False if the table is full."""
         value = _hash(name) * _MULTIPLIER & _WORD
         value ^= value >> 33
         place, distance = (value >> 5) & (self.size - 1), _STEP + (value & (_STEP - 1))
@@ -76,7 +76,7 @@ def _ordered(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def printing_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Attribute names in the vendor's order.
+    """Return attribute names in the vendor's order.
 
     Examples
     --------

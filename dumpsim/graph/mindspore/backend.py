@@ -1,4 +1,4 @@
-"""What the backend changes in a kernel graph: casts that kernels want, tuples that kernels take apart."""
+"""Changes of the backend in a kernel graph: casts of operands, and tuples whose items kernels take."""
 
 from collections.abc import Mapping
 
@@ -14,21 +14,21 @@ from dumpsim.ops.rules import type_number
 
 __all__ = ["adapt_to_kernels"]
 
-# operands that kernels take as tensors of another number type than the script's number [observed 2.10]
+# number operands that kernels take as tensors of another number type [observed 2.10]
 _WANTED: Mapping[str, Mapping[int, str]] = {"TopK": {1: "int32"}}
 # index tensors that kernels take as another number type [observed 2.10]
 _INDICES: Mapping[str, tuple[int, str, str]] = {"Gather": (1, "int64", "int32")}
-# what the backend makes anew each time [spec vendor 4.2; observed 2.10: all of 39, 7, 2 nodes of the corpus]
+# operators that the backend always recreates [spec vendor 4.2; observed 2.10: all of 39, 7, 2 nodes of the corpus]
 _REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSegmentSum", "AddExt", "SubExt"})
 # tuples that kernels take as constant tensors [observed 2.10]
 _AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
 
-# operands that name a number type, which kernels take as the vendor's number of it [observed 2.10]
+# operands with a number type, which kernels take as the vendor's number of the type [observed 2.10]
 _TYPE_OPERANDS: Mapping[str, int] = {"Argmax": 2, "Argmin": 2, "Cast": 1, "Eye": 2}
 
 
 def adapt_to_kernels(graph: Graph) -> Graph:
-    """Insert backend casts; mark the nodes that the backend makes anew, whose IR names count on."""
+    """Insert backend casts, and mark the nodes that the backend recreates, whose IR names get new numbers."""
     for node in graph.nodes():
         if not is_kernel(node):
             continue
@@ -61,7 +61,7 @@ def adapt_to_kernels(graph: Graph) -> Graph:
 
 
 def _number_types(node: Node) -> None:
-    """Number types as operands of their own: of a Cast only in expansions. [observed 2.10]"""
+    """Replace number types in operands by their numbers; for a Cast only in expansions. [observed 2.10]"""
     place = _TYPE_OPERANDS.get(node.op_type)
     if place is None or (node.op_type == "Cast" and not node.scope.startswith("Expand/")):
         return

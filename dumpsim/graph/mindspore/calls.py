@@ -1,7 +1,7 @@
-"""The calls of a capture: which function made which nodes, in what order.
+"""The calls of a capture: which function created which nodes, in what order.
 
-A captured graph is flat; the vendor's compiler starts from one graph a function and inlines them. What depends on the
-order of its inlining (`gradient_scope`) needs the functions.
+A captured graph is flat; the vendor's compiler starts with one graph for each function and inlines them. Results that
+depend on the order of inlining (`gradient_scope`) need the functions.
 """
 
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ __all__ = ["Call", "CallStack"]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Call:
-    """A function (or a branch of one, or what follows a branch) and what it did: operators and calls in their order.
+    """A call of a function (or a branch, or the code after a branch), with its operators and calls in order.
 
     Attributes
     ----------
     name : str
     entries : list of Node and Call
     values : list of Value
-        What a branch gives to the variables that it sets.
+        The values that a branch assigns to variables.
     is_rest : bool
-        What follows a branch in its function: its last entry, whose result is the result of the function.
+        Whether it is the code after a branch: the last entry of its function, whose result is that of the function.
     is_held : bool
-        The result waits in a ``Depend`` for what nothing else uses: the counter of an unrolled loop, or a statement
-        that is a call and gives no tensor. [source function_block.cc; observed 2.10]
+        Whether the result waits in a ``Depend`` for an otherwise unused value: the counter of an unrolled loop, or a
+        statement that is a call without a tensor as its result. [source function_block.cc; observed 2.10]
     """
 
     name: str = ""
@@ -38,7 +38,7 @@ class Call:
 
     @property
     def tail(self) -> "Call | None":
-        """The call whose result is that of this one: what follows a branch, or a branch that goes on with it."""
+        """The call whose result is that of this one: the code after a branch, or a branch that continues with it."""
         last = self.entries[-1] if self.entries else None
         if isinstance(last, Call) and (
             last.is_rest or (last.tail is not None and last.tail.is_rest and last.is_branch)
@@ -53,7 +53,7 @@ class Call:
 
 
 class CallStack:
-    """The calls under way.
+    """The stack of open calls.
 
     Examples
     --------
@@ -74,11 +74,11 @@ class CallStack:
         return self._open[-1]
 
     def record(self, node: Node) -> None:
-        """A node of the innermost call."""
+        """Add a node to the innermost call."""
         self._open[-1].entries.append(node)
 
     def latest(self) -> Call | None:
-        """The call that the innermost open one made last."""
+        """Return the last call made by the innermost open one."""
         for entry in reversed(self._open[-1].entries):
             if isinstance(entry, Call):
                 return entry
@@ -86,7 +86,7 @@ class CallStack:
 
     @contextmanager
     def calling(self, name: str) -> Iterator[None]:
-        """A call inside of which nodes are recorded."""
+        """Record nodes inside as those of a call."""
         depth = self.enter(name)
         try:
             yield
@@ -94,7 +94,7 @@ class CallStack:
             self.leave(depth)
 
     def enter(self, name: str) -> int:
-        """A call begins; what is returned goes to `leave`."""
+        """Begin a call; return the argument for `leave`."""
         self._enter(self._open[-1], name)
         return len(self._open) - 1
 
@@ -104,21 +104,21 @@ class CallStack:
         self._open.append(call)
 
     def leave(self, depth: int) -> None:
-        """The call ends, with the branches that are open in it."""
+        """End a call, with the branches that are open in it."""
         del self._open[depth:]
 
     def turn(self, *, is_last: bool) -> None:
-        """An unrolled loop goes on: the test, and in it what follows, are graphs of their own. [observed 2.10]"""
+        """Begin a round of an unrolled loop: the test, and in it the rest, are separate graphs. [observed 2.10]"""
         for _ in range(2):
             self._enter(self._open[-1], "rest")
             self._open[-1].is_rest = True
         self._open[-1].is_held = not is_last
 
     def leave_branch(self, depth: int, values: list[Value], *, fixed: bool) -> None:
-        """A branch ends that gave `values` to variables: what follows in its function is a graph of its own.
+        """End a branch that assigns `values` to variables: the code after it in its function is a separate graph.
 
-        The branch itself goes on with it where its condition is `fixed` for the parser; else the function calls it
-        after the branch. [observed 2.10]
+        The branch itself continues with that code if its condition is `fixed` for the parser; otherwise the function
+        calls the code after the branch. [observed 2.10]
         """
         branch, parent = self._open[depth], self._open[depth - 1]
         branch.values = values

@@ -1,4 +1,4 @@
-"""What captured branches and loops say of the functions that they become."""
+"""Properties of captured branches and loops that decide the functions that they become."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ CONTROL = frozenset({"If", "While", "Unwind", "Invoke"})
 
 
 def by_first_use(head: Graph, body: Graph) -> list[int]:
-    """The variables of a loop in the order in which its header and its body use them first. [observed 2.10]"""
+    """Return the variables of a loop in the order of their first use in its header and body. [observed 2.10]"""
     places = {id(p): at for graph in (head, body) for at, p in enumerate(graph.parameters)}
     used = [id(value) for graph in (head, body) for node in graph.trail for value in uses(node)]
     found = [places[identity] for identity in used if identity in places]
@@ -29,7 +29,7 @@ def by_first_use(head: Graph, body: Graph) -> list[int]:
 
 
 def whole_call(output: Value) -> Node | None:
-    """The call of a function all of whose results a bundle has, in their order."""
+    """Return the function call whose results a bundle consists of, in order; None if there is none."""
     if not isinstance(output, Node) or output.op_type != "MakeTuple" or len(output.operands) < 2:
         return None
     first = output.operands[0]
@@ -52,12 +52,12 @@ def place_of(part: Node) -> int:
 
 
 def is_trivial(nodes: Sequence[Node], output: Value) -> bool:
-    """Whether what follows a branch is the call of a header and nothing else. [source inline.h IsTrivial]"""
+    """Whether the code after a branch is only the call of a header. [source inline.h IsTrivial]"""
     first = next((node for node in nodes if node.op_type != "TupleGetItem"), None)
     if first is not None:
         return first.op_type == "While"
     assert isinstance(output, Node)
-    dropped = output.control.dropped if output.control is not None else []  # only once all was inlined
+    dropped = output.control.dropped if output.control is not None else []  # dropped only after inlining
     given = [value for value in [*output.operands, *dropped] if isinstance(value, Node)]
     return not any(
         isinstance(value, Parameter) and value.is_weight for node in topological(given) for value in node.operands
@@ -65,15 +65,15 @@ def is_trivial(nodes: Sequence[Node], output: Value) -> bool:
 
 
 def is_differentiated(node: Node) -> bool:
-    """Whether a branch has a gradient, which counts on the places of its outputs, or is one."""
+    """Whether a branch has a gradient, which depends on the order of its outputs, or is a gradient itself."""
     backward = node.control is not None and node.control.backward is not None
     return backward or len(node.operands) > 1 or any(block.results is not None for block in node.blocks)
 
 
 def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
-    """Put the outputs of a branch into the order in which what follows reads them. [source parse.cc]
+    """Sort the outputs of a branch in the order in which the code after it reads them. [source parse.cc]
 
-    The code after a branch is a function whose parameters are made as it reads variables.
+    That code is a function, whose parameters are created when it reads variables.
     """
     assert isinstance(node.abstract, TupleType)
     parts = {id(part): part for part in rest if is_part(part, node)}
@@ -99,7 +99,7 @@ def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
 
 
 def given_to_gradient(block: Graph) -> list[Value]:
-    """What a branch gives to its gradient; nothing where it makes no function of these values."""
+    """Return the values that a branch passes to its gradient; nothing if it creates no function of them."""
     bundle = block.output
     if not isinstance(bundle, Node) or block.results is None or any(node.op_type in CONTROL for node in block.trail):
         return []

@@ -1,4 +1,4 @@
-"""Closures become parameters: the last form of the functions, which the vendor's front end gives to its back end.
+"""Turns closures into parameters: the final form of the functions, which the vendor's front end passes to its back end.
 
 [spec vendor 2.8; source cconv.cc]
 """
@@ -17,10 +17,10 @@ _Values = dict[int, Value]
 
 
 def lift_closures(form: FuncForm) -> None:
-    """Give every function parameters for what it uses of others, and every use of a function the arguments.
+    """Add parameters to every function for the values of other functions that it uses, and arguments to its uses.
 
-    Weights and arguments of the network stand for themselves in each function. A branch that a Switch chooses takes all
-    of its arguments by a Partial.
+    Weights and arguments of the network can be used directly in each function. A branch chosen by a Switch takes all of
+    its arguments from a Partial.
     """
     _Lifter(form).lift()
 
@@ -35,7 +35,7 @@ class _Lifter:
                 self._owners |= {id(parameter): function for parameter in function.parameters}
         self._nodes: dict[int, list[Node]] = {id(function): [] for function in form.functions}
         for node in {id(n): n for function in form.functions for n in nodes_of(function)}.values():
-            self._nodes[id(self._owners[id(node)])].append(node)  # also what only functions inside of its owner use
+            self._nodes[id(self._owners[id(node)])].append(node)  # also those used by inner functions only
         self._free = self._ordered(self._used_of_others())
 
     def lift(self) -> None:
@@ -82,14 +82,14 @@ class _Lifter:
         return [mine.get(id(value), value) for value in self._free[id(function)].values()]
 
     def _gradients(self, node: Node) -> list[FuncGraph]:
-        """The gradients of a branch that a call may run, which take their values from the call."""
+        """Return the gradients of a branch that a call may run, which take their values from the call."""
         return self._form.gradients[id(node)][1] if id(node) in self._form.gradients else []
 
     def _is_global(self, value: Value) -> bool:
         return isinstance(value, Parameter) and id(value) not in self._owners
 
     def _used_of_others(self) -> dict[int, _Values]:
-        """What each function uses of others, directly or through functions that it uses."""
+        """Return the values of others that each function uses, directly or through functions that it uses."""
         free: dict[int, _Values] = {id(function): {} for function in self._form.functions}
         while True:
             before = sum(map(len, free.values()))
@@ -123,7 +123,7 @@ class _Lifter:
 
 
 def _takes_token(partial: Node) -> bool:
-    """Whether a function uses its token; one that does not loses the parameter. [observed 2.10]"""
+    """Whether a function uses its token; otherwise the parameter is dropped. [observed 2.10]"""
     function = function_of(partial.operands[0])
     assert function is not None
     return any(

@@ -1,7 +1,7 @@
-"""Cutting a network at control flow: kernel graphs and the steps that connect them.
+"""Cuts a network at control flow into kernel graphs, and creates the steps that connect them.
 
 Each function of the network is partitioned at its calls. Each segment becomes a kernel graph, in the order of the
-functions; the steps follow the calls. [spec vendor 2.5]
+functions; the steps correspond to the calls. [spec vendor 2.5]
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ from dumpsim.graph.sequence import is_kernel, listed, parameter_order
 
 __all__ = ["CALL_RESULT", "Pieces", "cut"]
 
-CALL_RESULT = "_"  # name of a parameter that brings the result of a branch or loop to the segment after it
+CALL_RESULT = "_"  # name of a parameter that passes the result of a branch or loop to the segment after it
 
-# what the vendor prints for a token that another segment made [observed 2.10: control_flow, graph 1]
+# printed by the vendor for a token of another segment [observed 2.10: control_flow, graph 1]
 _FOREIGN_TOKEN = Constant(
     value=np.array(2, np.int32), abstract=TensorType(dtype=dtype("int32"), shape=(), constant=True)
 )
-# what it prints for a function [observed 2.10: h_gradwhile, graph 8]
+# printed for a function [observed 2.10: h_gradwhile, graph 8]
 _FUNCTION = Constant(value=1, abstract=ScalarType(dtype=dtype("int32"), value=1))
 _TOKEN = Constant(value="U", abstract=MonadType(kind="U"))
 _TRUTH = TensorType(dtype=dtype("bool"), shape=(), constant=True)
@@ -45,9 +45,9 @@ class Pieces:
     outputs : tuple of int or Constant
     slots : int
     stacks : int
-        What loops keep for their gradients, see `program.Keep`.
+        Number of stacks of values that loops save for their gradients, see `program.Keep`.
     roots : set of int
-        Indices of the segments of the network's own function.
+        Indexes of the segments of the network's own function.
     """
 
     graphs: list[Graph] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Pieces:
 
 
 def cut(form: FuncForm) -> Pieces:
-    """Cut a network; its calls become steps."""
+    """Cut a network, and turn its calls into steps."""
     pieces = Pieces()
     cutter = _Cutter(pieces, form)
     for parameter in form.root.parameters:
@@ -73,13 +73,13 @@ def cut(form: FuncForm) -> Pieces:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Plan:
-    """How a function is cut.
+    """The cuts of a function.
 
     Attributes
     ----------
     segments : list of Segment
     given : set of int
-        Ids of the nodes that something outside of their segment uses.
+        Ids of the nodes that are used outside of their segment.
     """
 
     segments: list[Segment]
@@ -88,7 +88,7 @@ class _Plan:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _OpenLoop:
-    """A loop whose body is being cut; `again`: slot that says whether another round follows, where rounds may leave."""
+    """A loop whose body is being cut; `again`: slot that is true if another round follows, for loops with ``break``."""
 
     header: FuncGraph
     unwinds: list[Node]
@@ -106,21 +106,21 @@ class _Cutter:
         self._kept: list[Value] = []  # keeps the values of `places` alive
         self._stacks: dict[int, int] = {}  # stack of the number of rounds, by gradient of a loop
         self._plans: dict[int, _Plan] = {}  # by function
-        self._tails: dict[int, Node | None] = {}  # the call that gives the result of a function
-        self._given_calls: set[int] = set()  # ids of calls whose results are there
-        self._rounds: dict[int, int] = {}  # stack of the number of rounds, by header that hands out its gradient
-        self._round_slots: list[list[int]] = []  # what the gradients of the rounds under way need, by loop
-        self._kept_rounds: dict[int, tuple[int, ...]] = {}  # the same of all rounds, by header
-        self._passed: dict[int, list[int]] = {}  # the gradient of a header, by id, while rounds are gone backwards
-        self._leaving: dict[int, int] = {}  # slot of a loop's condition, by header of a loop that rounds may leave
-        self._kept_for: dict[int, list[Value]] = {}  # what the gradient of a function takes of it
+        self._tails: dict[int, Node | None] = {}  # the call that returns the result of a function
+        self._given_calls: set[int] = set()  # ids of calls whose results are computed already
+        self._rounds: dict[int, int] = {}  # stack of the number of rounds, by header that returns its gradient
+        self._round_slots: list[list[int]] = []  # slots that gradients of the current rounds need, by open loop
+        self._kept_rounds: dict[int, tuple[int, ...]] = {}  # these slots for complete loops, by header
+        self._passed: dict[int, list[int]] = {}  # slots of a header's gradient, by id, during the backward rounds
+        self._leaving: dict[int, int] = {}  # slot of a loop's condition, by header of a loop with ``break``
+        self._kept_for: dict[int, list[Value]] = {}  # values that the gradient of a function takes from it
         self._graphs: dict[int, int] = {}  # number of the kernel graph of a segment
         self._built: dict[int, Run | None] = {}  # by segment
         self._open: list[_OpenLoop] = []
-        self._conditions: dict[int, int] = {}  # slot of what a call chose its function by
+        self._conditions: dict[int, int] = {}  # slot of the condition by which a call chooses its function
         for function in function_order(form.root):
             plan = self._plans[id(function)] = _plan(function)
-            self._tails[id(function)] = _tail(function)  # while its nodes have their operands
+            self._tails[id(function)] = _tail(function)  # before its nodes lose their operands
             self._kept_for[id(function)] = _handed_out(function)
             for segment in plan.segments:
                 if segment.cut is None:
@@ -139,12 +139,12 @@ class _Cutter:
         return slots
 
     def slots_of(self, value: Value) -> list[int]:
-        """The slots of a value, given where it has none yet."""
+        """Return the slots of a value, assigned on first use."""
         found = self.places.get(id(value))
         return self.give(value, [self.slot() for _ in tensors_of(value.abstract)]) if found is None else found
 
     def sources(self, value: Value) -> list[int | Constant]:
-        """Where the tensors of a value are."""
+        """Return the slots or constants of a value's tensors."""
         if id(value) in self.places:
             return list(self.places[id(value)])
         if isinstance(value.abstract, FunctionType):
@@ -169,9 +169,9 @@ class _Cutter:
     # -- functions
 
     def function(self, function: FuncGraph, targets: list[int] | None) -> list[Step]:
-        """The steps of a function that put what it gives into the slots `targets`.
+        """Return the steps of a function, which store its result in the slots `targets`.
 
-        Inside of a loop what a function does at last may be to call the header again, after which nothing follows.
+        Inside of a loop the last action of a function may be to call the header again, after which nothing follows.
         """
         plan = self._plans[id(function)]
         tail = self._tails[id(function)] if self._open else None
@@ -192,7 +192,7 @@ class _Cutter:
         return [*steps, *self._handed_out(function)]
 
     def _handed_out(self, function: FuncGraph) -> list[Step]:
-        """The values that the gradient of a function takes from it."""
+        """Return the steps that pass a function's values to its gradient."""
         if function.gradient is None:
             return []
         steps = self._bound(function.gradient, self._kept_for[id(function)])
@@ -201,13 +201,13 @@ class _Cutter:
         return steps
 
     def _bound_slots(self, function: FuncGraph, count: int) -> list[int]:
-        """The slots of the first parameters of a function."""
+        """Return the slots of the first parameters of a function."""
         return [slot for p in function.parameters[:count] if not p.is_weight for slot in self.places.get(id(p), ())]
 
-    # -- gradients of loops: what a function calls at its end comes first
+    # -- gradients of loops: that of the call at the end of a function comes first
 
     def _back(self, function: FuncGraph, targets: list[int], arguments: Sequence[Value]) -> list[Step]:
-        """The gradient of a function that a loop runs; `arguments` are the gradients of the network's outputs."""
+        """Return the steps of the gradient of a loop's function; `arguments` are the gradients of the outputs."""
         gradient, tail = function.gradient, self._tails[id(function)]
         assert gradient is not None
         steps = self._bound(gradient, arguments, self._held(gradient))
@@ -221,11 +221,11 @@ class _Cutter:
         return backward is not None and backward.forward is tail
 
     def _back_of(self, call: Node, arguments: Sequence[Value]) -> list[Step]:
-        """What comes to the gradient of a function from what that called at its end."""
+        """Return the steps of the gradient of the call at the end of a function."""
         self._given_calls.add(id(call))
         forward = self._form.backwards[id(call)].forward
         called = self._form.called_by(forward)
-        if called[0].kind == "header" and id(called[0]) in self._passed:  # another round, which was before this one
+        if called[0].kind == "header" and id(called[0]) in self._passed:  # another round, which has run before
             self.give(call, self._passed[id(called[0])])
             return []
         targets = self.slots_of(call)
@@ -237,7 +237,7 @@ class _Cutter:
         return [Branch(condition=self._conditions[id(forward)], then=sides[0], otherwise=sides[1])]
 
     def _rounds_back(self, header: FuncGraph, targets: list[int], arguments: Sequence[Value]) -> list[Step]:
-        """The gradient of a loop that was handed out: that of what follows the loop, then of its rounds backwards."""
+        """Return the steps of a loop's gradient: of the code after the loop, then of its rounds in reverse order."""
         assert header.gradient is not None
         tail = self._tails[id(header)]
         (inner,) = (node for node in header.gradient.trail if self._is_back(node, tail))
@@ -300,11 +300,11 @@ class _Cutter:
         return [Branch(condition=condition, then=tuple(one), otherwise=tuple(other))]
 
     def _held(self, function: FuncGraph) -> int:
-        """How many parameters a gradient has that the function bound which handed it out."""
+        """Return the number of a gradient's parameters that its forward function has bound."""
         return 0 if function.forward is None else len(self._kept_for[id(function.forward)])
 
     def _bound(self, function: FuncGraph, arguments: Sequence[Value], skipped: int = 0) -> list[Step]:
-        """Give the parameters of a function their values; weights and the network's arguments are where they are."""
+        """Return the steps that set the parameters of a function; weights and arguments of the network need none."""
         targets: list[int] = []
         sources: list[int | Constant] = []
         formals = function.parameters[skipped:]
@@ -327,7 +327,7 @@ class _Cutter:
     def _loop(self, header: FuncGraph, arguments: Sequence[Value], call: Node) -> list[Step]:
         unwinds = control_of(self._form.loops[id(header)]).unwinds if header.gradient is None else []
         for unwind in unwinds:
-            self._stacks[id(unwind)] = self.pieces.stacks  # of the rounds' number; that of the values is the next
+            self._stacks[id(unwind)] = self.pieces.stacks  # of the number of rounds; the next stack is for the values
             self.pieces.stacks += 2
         targets = self.slots_of(call)
         tail = self._tails[id(header)]
@@ -378,7 +378,7 @@ class _Cutter:
         return [*start, first, Loop(head=(), condition=state.again, body=rounds, counted=counted)]
 
     def _goes_back(self, function: FuncGraph, known: tuple[FuncGraph, ...]) -> bool:
-        """Whether what a function does at last is always to call one of the `known` functions."""
+        """Whether the last action of a function is always a call of one of the `known` functions."""
         tail = self._tails[id(function)]
         if tail is None or id(tail) in self._form.gradients:
             return False
@@ -386,7 +386,7 @@ class _Cutter:
         return all(any(f is one for one in known) or self._goes_back(f, (*known, f)) for f in called)
 
     def _again(self, loop: _OpenLoop, arguments: Sequence[Value]) -> list[Step]:
-        """Another round of a loop: what its gradients need is kept, and the header gets its new values."""
+        """Return the steps before another round: save values for gradients, and set the header's parameters."""
         count = len(loop.header.parameters)
         steps: list[Step] = []
         for unwind in loop.unwinds:
@@ -400,7 +400,7 @@ class _Cutter:
         return steps if loop.again is None else [*steps, Move(target=loop.again, source=_truth(value=True))]
 
     def _unwind(self, call: Node, node: Node) -> list[Step]:
-        """The gradient of a loop: its rounds backwards, each with the values that were kept of it."""
+        """Return the steps of a loop's gradient: its rounds in reverse order, each with its saved values."""
         function = function_of(call.operands[0])
         assert function is not None
         (turn,) = node.blocks
@@ -421,7 +421,7 @@ class _Cutter:
         return [*steps, Repeat(counter=stack, body=(first, *body, *self._moves(slots, list(inside))))]
 
     def _moves(self, targets: Sequence[int], sources: Sequence[int | Constant]) -> list[Step]:
-        """Assign all at once: a source that is also a target is read first."""
+        """Return parallel assignments: a source that is also a target is read first."""
         pairs = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
         clash = {t for t, _ in pairs} & {s for _, s in pairs if isinstance(s, int)}
         first: list[Step] = []
@@ -437,7 +437,7 @@ class _Cutter:
     # -- segments
 
     def _run(self, segment: Segment, plan: _Plan) -> Run | None:
-        """The kernel graph of a segment, and the step that runs it."""
+        """Build the kernel graph of a segment, and return the step that runs it."""
         if id(segment) not in self._built:
             nodes = [node for node in segment.nodes if not _is_part_of_call(node)]
             exits = [node for node in nodes if id(node) in plan.given]
@@ -463,7 +463,7 @@ class _Cutter:
 
 
 class _Inside:
-    """Operands as a segment sees them: values of other segments come in as parameters."""
+    """Operands in a segment: values of other segments become parameters."""
 
     def __init__(self, cutter: _Cutter, nodes: Iterable[Node], *, is_own: bool) -> None:
         self._cutter = cutter
@@ -472,7 +472,7 @@ class _Inside:
         self._made: dict[int, Value] = {}
 
     def value(self, operand: Value) -> Value:
-        """What stands for an operand."""
+        """Return the value that replaces an operand."""
         if isinstance(operand, Constant) or id(operand) in self._own:
             return _FUNCTION if isinstance(operand.abstract, FunctionType) else operand
         if isinstance(operand, Parameter) and not isinstance(operand.abstract, TupleType):
@@ -480,13 +480,13 @@ class _Inside:
         if isinstance(operand.abstract, MonadType):
             return _FOREIGN_TOKEN
         if isinstance(operand, Node) and operand.op_type == "Depend" and not tensors_of(operand.abstract):
-            return self.value(operand.operands[0])  # a number, which every segment knows; its own waits for the effect
+            return self.value(operand.operands[0])  # a number, known in every segment
         if id(operand) not in self._made:
             self._made[id(operand)] = self._entering(operand)
         return self._made[id(operand)]
 
     def _argument(self, parameter: Parameter) -> Parameter:
-        """An argument of the network has memory of its own in the first segment that takes it. [observed 2.10]"""
+        """Return an argument of the network, which has its own memory in the first segment only. [observed 2.10]"""
         if not self._is_own or id(parameter) not in self._cutter.arguments:
             parameter.is_formal = parameter.is_formal or id(parameter) not in self._cutter.arguments
             return parameter
@@ -506,7 +506,7 @@ class _Inside:
         return self._parameters(operand, operand.abstract, sources)
 
     def _parameters(self, operand: Value, abstract: Abstract, sources: list[int | Constant]) -> Value:
-        """A parameter for a tensor, a tuple of parameters for a tuple."""
+        """Create a parameter for a tensor, or a tuple of parameters for a tuple."""
         if isinstance(abstract, TupleType):
             items = [self._parameters(operand, item, sources) for item in abstract.items]
             return Node(op_type="MakeTuple", operands=items, abstract=abstract, scope=_scope(operand))
@@ -531,7 +531,7 @@ def _plan(function: FuncGraph) -> _Plan:
 
 
 def _is_part_of_call(node: Node) -> bool:
-    """Whether a node takes an element of what a call gives: the segments that use it get the element itself."""
+    """Whether a node is an item of a call's result: segments that use it get the item directly."""
     source = node.operands[0] if node.op_type == "TupleGetItem" else None
     return isinstance(source, Node) and (source.op_type == "Call" or _is_part_of_call(source))
 
@@ -541,9 +541,9 @@ def _is_result(value: Value) -> bool:
 
 
 def _tail(function: FuncGraph) -> Node | None:
-    """The call that gives the result of a function."""
+    """Return the call whose result is that of a function; None if there is none."""
     value = function.output
-    if function.is_differentiated and isinstance(value, Node):  # it gives its gradient, too
+    if function.is_differentiated and isinstance(value, Node):  # it returns its gradient, too
         value = value.operands[0]
     while isinstance(value, Node) and (
         value.op_type == "Depend" or (function.is_differentiated and _is_part_of_call(value))
@@ -553,7 +553,7 @@ def _tail(function: FuncGraph) -> Node | None:
 
 
 def _handed_out(function: FuncGraph) -> list[Value]:
-    """What a function that is differentiated gives to its gradient."""
+    """Return the values that a differentiated function passes to its gradient."""
     given = function.output.operands[1] if isinstance(function.output, Node) and function.gradient is not None else None
     return given.operands[1:] if isinstance(given, Node) else []
 
@@ -565,7 +565,7 @@ def _switch_of(call: Node) -> "tuple[Node, list[tuple[FuncGraph, list[Value]]]]"
 
 
 def _chosen(side: Value) -> tuple[FuncGraph, list[Value]]:
-    """The function of a Partial, and its arguments."""
+    """Return the function of a Partial, and its arguments."""
     assert isinstance(side, Node)
     function = function_of(side.operands[0])
     assert function is not None
@@ -581,6 +581,6 @@ def _truth(*, value: bool) -> Constant:
 
 
 def _nothing() -> Graph:
-    """A kernel graph that nothing runs."""
+    """Return an empty kernel graph, which is never run."""
     nothing = Node(op_type="MakeTuple", operands=[], abstract=TupleType(items=()), text=NodeText(is_backend=True))
     return Graph(output=nothing)

@@ -1,4 +1,4 @@
-"""A kernel graph as IR text and protobuf show it."""
+"""The document of a kernel graph, for IR text and protobuf."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ def document(
     number: Callable[[], int],
     root: bool,
 ) -> IrDoc:
-    """The document of a kernel graph.
+    """Return the document of a kernel graph.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ def document(
     find : callable
         The definition of an operator type.
     number : callable
-        The next number for a node or parameter that has no name of its own.
+        Returns the next number, for a node or parameter without a name.
     root : bool
-        The graph belongs to the network's own function; the nodes of its front end carry ``checkpoint``.
+        Whether the graph belongs to the network's own function; the nodes of its front end have ``checkpoint``.
     """
     return _Writer(graph, graph_id, find, number, root).write(return_name)
 
 
 def outline(graph: Graph, find: Callable[[str], OpDef]) -> list[IrDoc]:
-    """Documents of a graph that is still being compiled and of the blocks of its control nodes; they use no number."""
+    """Return documents of a graph under compilation and of its control nodes' blocks, without using up numbers."""
     if graph.output is None:
         return []
     abstract = TupleType(items=(graph.output.abstract,))
@@ -126,7 +126,7 @@ class _Writer:
         )
 
     def _name_tuples(self) -> None:
-        """Number the unnamed parameters in their order, a tuple at its first part, and the parts after all others.
+        """Number the unnamed parameters in order, a tuple at its first item, and the items after all others.
 
         A parameter that is a tuple becomes a MakeTuple of parameters. [observed 2.10: backward graphs of PYNATIVE]
         """
@@ -174,7 +174,7 @@ class _Writer:
         return ConstRef(value=value.value, abstract=value.abstract, identity=identity)
 
     def _identity(self, node: Node, name: str) -> int:
-        """Which constants are one: expanded nodes bring their own, formats equal only formats. [observed 2.10]"""
+        """Return the identity of constants: expanded nodes have their own, formats are separate. [observed 2.10]"""
         if node.scope.startswith(_EXPANDED):
             self.own_constants += 1
             return self.own_constants
@@ -253,7 +253,7 @@ class _Writer:
 
 
 def _shown(graph: Graph) -> list[Node]:
-    """The nodes of the text: a MakeTuple that only kernels use is not there, they take its members one by one."""
+    """Return the nodes of the text, without a MakeTuple that only kernels use, since they take its items one by one."""
     nodes = graph.nodes()
     taken = {id(o) for node in nodes if is_kernel(node) for o in node.operands}
     kept = {id(o) for node in nodes if not is_kernel(node) for o in node.operands} | {id(graph.output)}
@@ -261,7 +261,7 @@ def _shown(graph: Graph) -> list[Node]:
 
 
 def _written(nodes: Iterable[Node], find: Callable[[str], OpDef]) -> set[str]:
-    """Names of the weights that operators with a side effect take as they are."""
+    """Return the names of the weights that operators with a side effect take directly."""
     return {
         operand.name
         for node in nodes
@@ -294,7 +294,7 @@ def _is_feature_map(value: Value) -> bool:
 
 
 def _tuple_sizes(node: Node) -> tuple[int, ...] | None:
-    """Lengths of the tuples that a kernel takes apart, -1 for other operands."""
+    """Return the lengths of the tuples whose items a kernel takes, -1 for other operands."""
     sizes = [
         len(operand.operands) if isinstance(operand, Node) and operand.op_type == "MakeTuple" else -1
         for operand in node.operands
@@ -334,7 +334,7 @@ def _object(abstract: Abstract) -> str:
 
 
 def _constants(nodes: Iterable[Node]) -> int:
-    """Number of constant nodes: equal constants are one, except those of expansions."""
+    """Return the number of constant nodes: equal constants are one, except those of expansions."""
     shared: set[tuple[str, str, str]] = set()
     single = 0
     for node in nodes:

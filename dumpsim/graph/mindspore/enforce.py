@@ -1,4 +1,4 @@
-"""What reads a weight runs before the effect that writes it. [source order_enforce.cc]"""
+"""Makes readers of a weight run before the effect that writes it. [source order_enforce.cc]"""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ TENSOR_MOVE = OpDef(name="TensorMove", operands=("x",), infer=lambda abstracts, 
 
 
 def enforce_order(graph: Body) -> None:
-    """Let the tokens that effects take wait for the readers; copy a weight that is read at several times."""
+    """Make the tokens that effects take wait for the readers, and copy a weight that is read several times."""
     _Enforcer(graph).run()
     settle(graph)
 
@@ -36,7 +36,7 @@ class _Enforcer:
         self._copy()
 
     def _before(self, state: Node) -> None:
-        """The readers of what the effects between two tokens write go to the first token."""
+        """Add the readers of weights that the effects between two tokens write to the first token."""
         token = state.operands[0]
         if not isinstance(token, Node) or token.op_type != "UpdateState":
             return
@@ -57,7 +57,7 @@ class _Enforcer:
         return readers
 
     def _bundle(self, bundle: Node) -> None:
-        """Users of a tuple with Loads go to the last token that depends on one of these."""
+        """Add the users of a tuple with Loads to the last token that depends on one of these."""
         loads = [o for o in bundle.operands if isinstance(o, Node) and o.op_type == "Load"]
         states = [state for load in loads for state in self._states(load)]
         if states:
@@ -96,7 +96,7 @@ class _Enforcer:
         return False
 
     def _copy(self) -> None:
-        """A weight that several Loads read is copied after each; so is one that is a result as it is."""
+        """Copy a weight after each of several Loads, and one that is itself a result."""
         loads: dict[int, list[Node]] = {}
         for node in topological([self.graph.output, *self.graph.trail]):
             if node.op_type == "Load" and not self._is_inplace(node):

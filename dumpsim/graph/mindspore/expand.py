@@ -1,4 +1,4 @@
-"""Composite operators give way to operators that have kernels."""
+"""Replaces composite operators by operators that have kernels."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def expand_composites(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
 
 def _round(graph: Graph, find: Callable[[str], OpDef], replaced: Replacements) -> bool:
-    """One pass over the nodes; True where an expansion may hold composites itself."""
+    """Go over the nodes once; return True if an expansion may contain composites itself."""
     again = False
     trail: list[Node] = []
     for node in graph.trail:

@@ -1,4 +1,4 @@
-"""Gradient nodes become the operators of backward passes."""
+"""Expands gradient nodes to the operators of backward passes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -33,27 +33,27 @@ def expand_gradients(
     around: Sequence[Graph] = (),
     tell: Callable[[Value, Value], None] | None = None,
 ) -> Graph:
-    """Put a backward pass in the place of every gradient node, in the graph and in its blocks.
+    """Replace every gradient node by a backward pass, in the graph and in its blocks.
 
-    Nodes are expanded in the order of the program, so that of a gradient of a gradient the inner one comes first.
+    Nodes are expanded in program order, so the inner one comes first in a gradient of a gradient.
     [source meta_fg_prim_eliminate.cc: the gradient operators without one in their function are expanded first]
 
     Parameters
     ----------
     graph : Graph
-        It is changed.
+        It is modified.
     find : callable
         The definition of an operator type.
     around : sequence of Graph, optional
-        Graphs whose values the gradients use, where the forward pass is not a part of `graph`.
+        Graphs whose values the gradients use, if the forward pass is not a part of `graph`.
     tell : callable, optional
-        Called with each node of the forward pass that has one result, and with each Parameter that a gradient is taken
-        by, and with the whole gradient.
+        Called with each node of the forward pass that has one result, and with each Parameter whose gradient is taken;
+        the second argument is the complete gradient.
 
     Raises
     ------
     UnsupportedError
-        An operator on the way has no gradient.
+        If an operator on the way has no gradient.
     """
     gradients = [node for node in everything(graph.trail) if node.op_type == GRADIENT]
     if gradients:
@@ -68,7 +68,7 @@ def expand_gradients(
 
 
 def _order_outputs(graph: Graph) -> None:
-    """Put outputs of branches into their order before their gradients count on it."""
+    """Sort the outputs of branches, before their gradients depend on the order."""
     for at, node in enumerate(graph.trail):
         if node.op_type == "If" and not (control_of(node).jumps or control_of(node).tails) and graph.output is not None:
             order_outputs(node, graph.trail[at + 1 :], graph.output)
@@ -79,9 +79,9 @@ def _order_outputs(graph: Graph) -> None:
 def gradients_of(
     graph: Graph, node: Node, find: Callable[[str], OpDef], *, around: Sequence[Graph]
 ) -> list[Value | None]:
-    """The gradients of a gradient node that is put into an empty graph and expanded there.
+    """Add a gradient node to an empty graph, expand it there, and return its gradients.
 
-    The forward pass lies in the graphs `around` it, which gives a backward pass of its own.
+    The forward pass is in the graphs `around` it, so the backward pass is a graph of its own.
 
     Returns
     -------
@@ -137,7 +137,7 @@ class _Expander:
         self._open.pop()
 
     def _take(self, node: Node) -> None:
-        """A part of a gradient node gives way to the gradient; the variable that took it names it."""
+        """Replace an item of a gradient node by the gradient, which is named after the item's variable."""
         source, place = node.operands
         assert isinstance(place, Constant)
         value = self.results[id(source)][place.value]
@@ -195,10 +195,10 @@ class _Expander:
         return results
 
     def _below(self, output: Value, function: Call | None) -> list[Node]:
-        """The nodes that the output of a function needs, as the vendor comes to them from it.
+        """Return the nodes that the output of a function needs, in the order of the vendor's search from it.
 
-        A weight is read after the calls with effects before, so that what these need comes first. Loops whose results
-        nobody reads are on the way: what follows them is a function that they call.
+        A weight is read after earlier calls with effects, so the nodes that these need come first. Loops with unused
+        results are included: the code after them is a function that they call.
         """
         mine = {id(node) for node in _every(function)} if function is not None else set()
         loops = [node for node in self._open[-1].trail if node.op_type == "While" and id(node) in mine]
@@ -249,14 +249,14 @@ class _Expander:
         return shared if _has_control(forward) else {**shared, **load_scopes(forward)}
 
     def _expand_rule(self, node: Node) -> None:
-        """Expand the gradients that a rule of the script takes itself."""
+        """Expand the gradients that a rule of the script takes."""
         rule = node.attrs["rule"] if node.op_type == CUSTOM_GRADIENT else None
         if rule is not None and id(rule) not in self._rules:
             self._rules.add(id(rule))
             self.expand(rule)
 
     def _placer(self, gradient: Node, made: list[Node]) -> Callable[[Node], None]:
-        """What puts the nodes of a backward pass where the gradient node stands."""
+        """Return the function that places the nodes of a backward pass at the position of the gradient node."""
         place = text_of(gradient)
 
         def put(node: Node) -> None:
@@ -272,14 +272,14 @@ class _Expander:
 
 
 def _mark_inlined(around: Call) -> None:
-    """Count the calls around what stands in functions that the differentiated one calls, which `around` calls."""
+    """Count the enclosing calls of nodes in functions that the differentiated one calls; `around` calls the latter."""
     for call in around.entries:
         if isinstance(call, Call):
             _count_calls(call, 0, 0)
 
 
 def _every(call: Call) -> Iterator[Node]:
-    """The nodes of a call and of all calls inside."""
+    """Yield the nodes of a call and of all calls inside."""
     for entry in call.entries:
         if isinstance(entry, Node):
             yield entry
@@ -301,17 +301,17 @@ def _has_control(nodes: Sequence[Node]) -> bool:
 
 
 def _gives_tuple(node: Node) -> bool:
-    """Whether a branch has several outputs, whose gradients are arguments once tuples among arguments are taken apart.
+    """Whether a branch has several outputs, whose gradients become arguments when tuple arguments are split.
 
     That changes the functions, which are then analysed again. [observed 2.10: five networks]
     """
-    if node.op_type != "If" or control_of(node).jumps:  # a branch at the end of a round gives what the function gives
+    if node.op_type != "If" or control_of(node).jumps:  # a branch at the end of a round returns the function's result
         return False
     return isinstance(node.abstract, TupleType) and len(node.abstract.items) > 1
 
 
 def _taken_apart(nodes: Iterable[Node]) -> set[int]:
-    """Ids of the branches of which nodes take more than one output."""
+    """Return the ids of the branches with more than one used output."""
     places: dict[int, set[int]] = {}
     for node in nodes:
         if node.op_type == "TupleGetItem" and isinstance(node.operands[0], Node) and node.operands[0].op_type == "If":
@@ -320,7 +320,7 @@ def _taken_apart(nodes: Iterable[Node]) -> set[int]:
 
 
 def _bundles(output: Value) -> Iterator[Node]:
-    """The nodes that bundle the outputs, inner ones first."""
+    """Yield the nodes that bundle the outputs, inner ones first."""
     if isinstance(output, Node) and output.op_type == "MakeTuple":
         for operand in output.operands:
             yield from _bundles(operand)
@@ -328,14 +328,14 @@ def _bundles(output: Value) -> Iterator[Node]:
 
 
 def _enter(call: Call, gradient: Node, made: Sequence[Node]) -> None:
-    """Let a call have the nodes of a backward pass instead of a gradient node."""
+    """Replace a gradient node in a call by the nodes of its backward pass."""
     at = next((place for place, entry in enumerate(call.entries) if entry is gradient), None)
     if at is not None:
         call.entries[at : at + 1] = made
 
 
 def _note(error: DumpsimError, gradient: Node, name: str) -> None:
-    """Say where in the script a gradient is taken that cannot be."""
+    """Add the line of the script that takes the gradient to an error."""
     sources = text_of(gradient).sources
     if sources and not getattr(error, "__notes__", None):
         error.add_note(f"while {name} was compiled, in {sources[-1].path}:{sources[-1].line}")

@@ -1,4 +1,4 @@
-"""Operators that the vendor's compiler computes at once where all of their operands are constants."""
+"""Operators that the vendor's compiler evaluates if all of their operands are constants."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from dumpsim.ops.rules import constant as host_value
 
 __all__ = ["fold", "folds", "is_foldable", "result_of"]
 
-# primitives whose type inference gives a value too; all others (Exp, MatMul, Transpose, ExpandDims) are kernels
+# primitives whose type inference returns a value, too; all others (Exp, MatMul, Transpose, ExpandDims) are kernels
 # [source core/ops/ops_frontend_func_impl; run on 2.10 with each of them on constant tensors]
 _FOLDED = frozenset(
     {
@@ -22,7 +22,7 @@ _FOLDED = frozenset(
         *("Stack", "SumExt", "Tile"),
     }
 )
-# these go through both operands element by element, and leave operands of two shapes to a kernel
+# elementwise primitives, which are not folded if the operands have two different shapes
 _FOLDED_ALIKE = frozenset(
     {
         *("Add", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "Minimum", "Mul", "NotEqual", "RealDiv"),
@@ -41,10 +41,10 @@ def folds(op_type: str, operands: Sequence[Value]) -> bool:
 
 
 def is_foldable(node: Node) -> bool:
-    """Whether a node gives a tensor that is known at compile time.
+    """Whether the result of a node is a tensor that is known at compile time.
 
-    One of bool stays: a condition on a constant tensor decides nothing at compile time either, and a loop that begins
-    with one is a loop. [observed 2.10]
+    A bool tensor is not folded: a condition on a constant tensor is not decided at compile time either, and a loop that
+    begins with one stays a loop. [observed 2.10]
     """
     if not isinstance(node.abstract, TensorType) or node.abstract.dtype.name == "bool":
         return False
@@ -53,17 +53,17 @@ def is_foldable(node: Node) -> bool:
 
 
 def fold(node: Node, definition: OpDef) -> Constant:
-    """The result of an operator on constants."""
+    """Return the result of a node on constants."""
     return result_of(node.operands, definition, node.attrs, node.abstract)
 
 
 def result_of(operands: Sequence[Value], definition: OpDef, attrs: dict[str, object], abstract: Abstract) -> Constant:
-    """The constant that an operator gives."""
+    """Return the result of an operator on constants."""
     assert isinstance(abstract, TensorType)
     values = (tuple(map(host_value, _items(v))) if isinstance(v, Node) else host_value(v) for v in operands)
     return constant(np.array(definition.kernel(*values, **attrs), abstract.dtype.numpy))
 
 
 def _items(operand: Value) -> Sequence[Value]:
-    """The members of a tuple, or the operand."""
+    """Return the items of a tuple, or the operand."""
     return operand.operands if isinstance(operand, Node) and operand.op_type == "MakeTuple" else (operand,)

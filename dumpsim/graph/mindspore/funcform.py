@@ -8,15 +8,15 @@ from dumpsim.graph.mindspore.specialise import specialised
 
 __all__ = ["Backward", "FuncForm", "number_functions"]
 
-# The vendor's count goes on from all functions that it specialised before, those of its library included. Here all
-# numbers have four digits, which gives the same order unless one of 10, 100 or 1000 lies between the vendor's.
+# The vendor counts all functions that it has specialised before, including those of its library. Here all numbers have
+# four digits, which gives the same order unless 10, 100 or 1000 lies between the vendor's numbers.
 # [fitted 2.10: 62 of the 64 recorded compiles with several functions]
 _FIRST = 1001
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Backward:
-    """The gradient of a branch, a closure that the branch gives besides its output.
+    """The gradient of a branch, a closure that the branch returns in addition to its output.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Backward:
     functions : list of FuncGraph
         The gradients of its sides.
     targets : list of Value
-        What they are the gradients by.
+        The values whose gradients they return.
     """
 
     forward: Node
@@ -47,15 +47,15 @@ class FuncForm:
     unwinds : dict of int to Node
         The captured gradient of a loop that a call runs, by the call's id.
     gradients : dict of int to (Node, list of FuncGraph)
-        By the id of a call of a branch's gradient: the call of the branch, and what it may run.
+        The call of a branch, and the functions that its gradient may run, by the id of the gradient's call.
     closed : set of int
-        Ids of the Partials that hold all that they are to take.
+        Ids of the Partials that have all of their arguments.
     backwards : dict of int to Backward
-        The gradients of branches that were handed out as closures, by the id of the call of such a closure.
+        The gradients of branches that are returned as closures, by the id of the call of such a closure.
     joined : set of int
-        Ids of the calls of branches whose results were formal parameters of a function of what follows.
+        Ids of the calls of branches whose results were formal parameters of the function after the branch.
     formals : dict of int to (dict of int to object)
-        By id of a node: the places of its operands that were formal parameters of a function, see `NodeText.formals`.
+        Operands that were formal parameters of a function, see `NodeText.formals`: by id of the node, then by index.
     """
 
     root: FuncGraph
@@ -69,7 +69,7 @@ class FuncForm:
     formals: dict[int, dict[int, object]] = field(default_factory=dict)
 
     def called_by(self, call: Node) -> list[FuncGraph]:
-        """The functions that a call may run."""
+        """Return the functions that a call may run."""
         if id(call) in self.gradients:
             return self.gradients[id(call)][1]
         if id(call) in self.backwards:
@@ -78,7 +78,7 @@ class FuncForm:
 
 
 def number_functions(form: FuncForm) -> None:
-    """Give the functions their numbers, before their closures are lifted. [spec vendor 2.6]"""
+    """Number the functions, before their closures are lifted. [spec vendor 2.6]"""
     form.functions = specialised(form.root)
     for number, function in enumerate(form.functions, _FIRST):
         function.number = number

@@ -1,10 +1,10 @@
 """Func graphs: a network with control flow as functions that call each other.
 
-Branches, and the header, body and rest of a loop, are functions of their own. A function stands as a constant where it
-is used. Three kinds of nodes use functions: ``Partial(function, *arguments)`` hands over arguments,
-``Switch(condition, one, other)`` chooses, and ``Call(callee, *arguments)`` calls a function or what a Switch chose.
-A function may use values of the functions around it; once these are lifted to parameters, it is what the
-vendor's front end hands to its back end. [spec vendor 0.1, 2.8]
+Branches, and the header, body and rest of a loop, are separate functions. A function is a constant operand where it is
+used. Three kinds of nodes use functions: ``Partial(function, *arguments)`` binds arguments,
+``Switch(condition, one, other)`` chooses, and ``Call(callee, *arguments)`` calls a function or the choice of a Switch.
+A function may use values of enclosing functions; after these are lifted to parameters, the vendor's front end passes it
+to the back end. [spec vendor 0.1, 2.8]
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from dumpsim.graph.graph import Constant, Node, Parameter, Value, topological
 
 __all__ = ["LABELS", "FuncGraph", "as_constant", "called_by", "function_of", "functions_of", "nodes_of"]
 
-# how the vendor labels the functions that it makes of control flow [spec vendor 2.7]
+# the vendor's labels of the functions that it creates from control flow [spec vendor 2.7]
 LABELS = {"true": "✓", "false": "✗", "header": "↵", "body": "↻", "after": "↓", "end": "⇊"}
 
 
@@ -26,38 +26,38 @@ class FuncGraph:
     Attributes
     ----------
     kind : str
-        ``root``, ``true`` or ``false`` (of a branch), ``header``, ``body``, ``after`` or ``end`` (of a loop); "" where
-        nobody knows.
+        ``root``, ``true`` or ``false`` (of a branch), ``header``, ``body``, ``after`` or ``end`` (of a loop); "" if
+        unknown.
     label : str
-        Name without the number in front.
+        Name without the leading number.
     number : int
-        Taken when the function was specialised the last time, see `specialise`.
+        Number of the last specialisation of the function, see `specialise`.
     parameters : list of Parameter
         The formal parameters.
     result : Node
-        The ``Return``, whose operand is what a call gives.
+        The ``Return``, whose operand is the result of a call.
     trail : list of Node
-        The nodes in the order of the program.
+        The nodes in program order.
     scope : str
-        That of the cell whose code it is.
+        Scope of the cell whose code it is.
     is_tied : bool
-        The output waits for the loads; that of a backward pass does not. [observed 2.10]
+        Whether the output waits for the loads; that of a backward pass does not. [observed 2.10]
     loops : frozenset of object
-        What stands for the unrolled loops around it, see `NodeText.formals`.
+        Keys of the unrolled loops around it, see `NodeText.formals`.
     gives_formal : bool
-        The output is a formal parameter of a function of these.
+        Whether the output is a formal parameter of a function of these loops.
     differentiates_weights : bool
-        A gradient by weights was expanded in it.
+        Whether a gradient of weights was expanded in it.
     is_differentiated : bool
-        It gives a gradient besides its output.
+        Whether it returns a gradient in addition to its output.
     frame : int
-        How many calls of functions around it are inlined into one that is differentiated.
+        Number of enclosing calls of functions that are inlined into one that is differentiated.
     gradient : FuncGraph or None
-        That gradient; none where nobody calls it.
+        That gradient; None if it is never called.
     order : sequence of Value
-        Of a function that is differentiated: values of others in the order of its parameters.
+        Of a function that is differentiated: outer values in the order of its parameters.
     forward : FuncGraph or None
-        Of such a gradient: the function whose gradient it is.
+        Of such a gradient: the function that it is the gradient of.
     """
 
     kind: str
@@ -78,17 +78,17 @@ class FuncGraph:
     forward: "FuncGraph | None" = None
 
     def __repr__(self) -> str:
-        """A short text: functions use each other, and nodes hold them, so that a full one has no bound."""
+        """Return a short text: a full one could be endless, since functions refer to each other."""
         return f"<function {self.name} at {id(self):#x}>"
 
     @property
     def name(self) -> str:
-        """The name, after which the vendor sorts functions as bytes."""
+        """The name, by whose bytes the vendor sorts functions."""
         return f"{self.number}_{self.label}"
 
     @property
     def output(self) -> Value:
-        """What a call of the function gives."""
+        """The result of a call of the function."""
         return self.result.operands[0]
 
     @output.setter
@@ -97,12 +97,12 @@ class FuncGraph:
 
 
 def as_constant(function: FuncGraph) -> Constant:
-    """A function as an operand."""
+    """Return a function as an operand."""
     return Constant(value=function, abstract=FunctionType())
 
 
 def function_of(value: Value) -> FuncGraph | None:
-    """The function that an operand stands for, None for any other operand.
+    """Return the function of an operand; None for any other operand.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def function_of(value: Value) -> FuncGraph | None:
 
 
 def called_by(node: Node) -> Iterator[FuncGraph]:
-    """The functions that a Call may run: its callee, or what its Switch chooses from."""
+    """Yield the functions that a Call may run: its callee, or the choices of its Switch."""
     pending: list[Value] = [node.operands[0]]
     while pending:
         value = pending.pop()
@@ -128,12 +128,12 @@ def called_by(node: Node) -> Iterator[FuncGraph]:
 
 
 def nodes_of(function: FuncGraph) -> list[Node]:
-    """The nodes that a function's result needs, operands first; those of functions around it too, before lifting."""
+    """Return the nodes that a function's result needs, operands first; before lifting also those of outer functions."""
     return topological([function.result])
 
 
 def functions_of(root: FuncGraph) -> list[FuncGraph]:
-    """The function and all that it reaches, in the order of the walk."""
+    """Return a function and all functions that it reaches, in the order of the walk."""
     found: dict[int, FuncGraph] = {id(root): root}
     pending = [root]
     while pending:
