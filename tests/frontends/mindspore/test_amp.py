@@ -1,4 +1,4 @@
-"""Steps that are dropped on overflow, on chips that saturate and on chips that do not."""
+"""Steps are dropped on overflow, on chips with and without saturation."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def test_a_step_with_overflow_is_dropped_and_the_scale_halved(session, mode):
     context.set_context(mode=mode)
     network = nn.Dense(4, 1, weight_init="ones", bias_init="zeros")
     optimizer = nn.SGD(network.trainable_params(), 0.1)
-    # the loss is 64, its gradients 16 and 16 * 2 = 2 ** 5: float32 holds them scaled by 2 ** 122, float16, in which
-    # the 910A multiplies matrices, by 2 ** 10
+    # the loss is 64, its gradients 16 and 16 * 2 = 2 ** 5: scaled by 2 ** 122, they still fit in float32; scaled by
+    # 2 ** 10, in float16, in which the 910A multiplies matrices
     fits = 10 if session.chip.name == "910A" else 122
     manager = amp.DynamicLossScaleManager(2.0 ** (fits + 4), 2, 1000)
     step = amp.build_train_network(network, optimizer, nn.MSELoss(), loss_scale_manager=manager)
@@ -45,8 +45,8 @@ def test_a_step_with_overflow_is_dropped_and_the_scale_halved(session, mode):
     assert float(loss) == 64.0
     assert optimizer.global_step.item() == 1
     if mode == ms.GRAPH_MODE:
-        asked = "NPUGetFloatStatusV2" if session.chip.name == "910A" else "AllFinite"
-        assert asked in kernels(session)
+        operator = "NPUGetFloatStatusV2" if session.chip.name == "910A" else "AllFinite"
+        assert operator in kernels(session)
 
 
 def test_the_scale_is_a_tensor_or_a_cell(session):

@@ -1,4 +1,4 @@
-"""The table of public names is complete: what it holds exists, and what exists is in it."""
+"""The table of public names is complete: its names exist, and every existing name is in it."""
 
 import inspect
 import pkgutil
@@ -16,9 +16,9 @@ from dumpsim.frontends.mindspore.ops.operations import primitive
 from dumpsim.ops.table import names
 
 FRONT_END = "dumpsim.frontends.mindspore"
-# methods that the types of the operands answer: no operator runs
+# methods whose results follow from the types of the operands: no operator runs
 HOST_METHODS = {"dim", "is_floating_point", "stride"}
-# modules of nn whose cells hold, train or measure other cells: no operator's business
+#: Modules of nn whose cells contain other cells: they need no operator.
 OTHER_CELLS = {"container"}
 
 
@@ -27,7 +27,7 @@ def listed(column):
     return [name for row in rows() for name in getattr(row, column)]
 
 
-def forgotten(found, known, where):
+def check_listed(found, known, where):
     missing = sorted(set(found) - set(known))
     assert not missing, f"not in the table of public names (_api.py): {where} {missing}"
 
@@ -51,11 +51,13 @@ def public_functions(module):
 
 @pytest.mark.parametrize("module", function_modules(), ids=lambda module: module.__name__.rpartition(".")[2])
 def test_every_function_is_listed(module):
-    place = module.__name__.rpartition(".")[2]
-    forgotten(public_functions(module), [n for row in rows() if row.module == place for n in row.functions], place)
+    module_name = module.__name__.rpartition(".")[2]
+    check_listed(
+        public_functions(module), [n for row in rows() if row.module == module_name for n in row.functions], module_name
+    )
 
 
-def test_every_function_is_found_where_the_table_says():
+def test_every_function_is_where_the_table_says():
     for row in rows():
         for name in row.functions:
             assert callable(getattr(ops, name)), name
@@ -70,7 +72,7 @@ def test_a_name_has_one_row(column):
 
 def test_every_method_is_listed():
     public = {name for name in vars(TensorMethods) if not name.startswith("_")}
-    forgotten(public - HOST_METHODS, listed("methods"), "methods of Tensor")
+    check_listed(public - HOST_METHODS, listed("methods"), "methods of Tensor")
     assert not [name for name in listed("methods") if not hasattr(Tensor, name)]
 
 
@@ -88,7 +90,7 @@ def test_every_name_of_mint_is_listed(space):
         *import_module(f"{FRONT_END}.{own}").__all__,
         *(line.partition("(")[0] for line in text.splitlines() if line),
     ]
-    forgotten([space + name for name in found], listed("mint"), "mint")
+    check_listed([space + name for name in found], listed("mint"), "mint")
 
 
 def test_every_name_of_mint_resolves():
@@ -99,7 +101,7 @@ def test_every_name_of_mint_resolves():
         assert callable(found), name
 
 
-def test_a_name_of_mint_with_other_arguments_is_no_plain_alias():
+def test_a_name_of_mint_with_other_arguments_is_not_an_alias():
     assert mint_function("abs") == "abs"
     assert mint_function("nn.ReLU") is None
     assert mint_function("concat") is None
@@ -112,12 +114,12 @@ def test_every_cell_is_listed():
             if info.name not in OTHER_CELLS:
                 module = import_module(f"{FRONT_END}.{package}.{info.name}")
                 found |= {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
-    forgotten(found, listed("cells"), "cells of nn")
+    check_listed(found, listed("cells"), "cells of nn")
     assert not [name for name in listed("cells") if not inspect.isclass(getattr(nn, name, None))]
 
 
 def test_every_operator_is_public():
-    """Each has a primitive of its own name, and the table names none that does not exist."""
+    """Each has a primitive of the same name, and every primitive in the table exists."""
     operators = set(names())
     assert [op for op in sorted(operators) if primitive(op).__name__ != op] == []
     assert {row.operator for row in rows()} - operators - {""} == set()
@@ -127,7 +129,9 @@ def test_every_primitive_with_a_class_is_listed():
     package = import_module(f"{FRONT_END}.ops.operations")
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
-        forgotten(vars(module).get("__all__", ()), PRIMITIVES.get(f"ops.operations.{info.name}", "").split(), info.name)
+        check_listed(
+            vars(module).get("__all__", ()), PRIMITIVES.get(f"ops.operations.{info.name}", "").split(), info.name
+        )
     for module, listed_names in PRIMITIVES.items():
         for name in listed_names.split():
             assert inspect.isclass(getattr(import_module(f"{FRONT_END}.{module}"), name)), name
@@ -139,6 +143,6 @@ def test_helpers_are_not_public():
         ops.promote  # noqa: B018
 
 
-def test_a_forgotten_name_is_named():
+def test_a_missing_row_is_reported():
     with pytest.raises(AssertionError, match=r"cells of nn \['ReLU7'\]"):
-        forgotten(["ReLU7"], listed("cells"), "cells of nn")
+        check_listed(["ReLU7"], listed("cells"), "cells of nn")

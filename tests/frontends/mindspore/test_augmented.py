@@ -1,4 +1,4 @@
-"""Augmented assignment to tensors: values and gradients of ``x += y`` and its kin, in both modes."""
+"""Augmented assignment to tensors: values and gradients of ``x += y`` and the like, in both modes."""
 
 import operator
 
@@ -24,7 +24,7 @@ SLOPES = {
 
 
 class Net(nn.Cell):
-    """Weighted, so that a gradient that is not multiplied with the one it gets shows."""
+    """The result is weighted, to detect a gradient that is not multiplied with the incoming one."""
 
     def __init__(self, function, other=None):
         super().__init__()

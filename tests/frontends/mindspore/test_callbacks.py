@@ -1,4 +1,4 @@
-"""Callbacks that watch values. The sequences are what MindSpore 2.10 gave for the same values."""
+"""Callbacks that monitor values. The expected sequences were recorded from MindSpore 2.10 with the same values."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SCORES = [0.5, 0.6, 0.55, 0.56, 0.57, 0.9, 0.8, 0.8, 0.8]
 
 
 def run(callback, values, monitor="loss"):
-    """Learning rates after each epoch, up to the one that stops."""
+    """Learning rates after each epoch, up to the epoch that ends the training."""
     weight = Parameter(Tensor(np.ones(1, np.float32)), name="w")
     optimizer = nn.SGD([weight], learning_rate=0.1)
     params = InternalCallbackParam(optimizer=optimizer, cur_epoch_num=0, cur_step_num=0, batch_num=1)
@@ -52,7 +52,7 @@ def test_early_stopping(capsys, settings, monitor, epochs):
     assert capsys.readouterr().out == f"Epoch {epochs:05d}: early stopping\n"
 
 
-def test_early_stopping_of_what_is_no_number():
+def test_early_stopping_at_nan():
     assert len(run(t.EarlyStopping(monitor="loss", patience=1), [1.0, float("nan"), 1.0])) == 2
 
 
@@ -101,7 +101,7 @@ def test_cooldown_and_lower_bound():
         ("ReduceLROnPlateau", {"cooldown": -1}, ValueError, "must be int and must >= 0, but got '-1'"),
     ],
 )
-def test_settings_that_are_refused(callback, settings, error, text):
+def test_invalid_settings_are_refused(callback, settings, error, text):
     with pytest.raises(error) as caught:
         getattr(t, callback)(**settings)
     assert text in str(caught.value)
@@ -129,7 +129,7 @@ def test_history():
     assert (history.epoch, history.history) == ({"epoch": [1, 2]}, {"net_output": [1.0, 0.5]})
 
 
-def test_the_best_weights_come_back():
+def test_the_best_weights_are_restored():
     data = ds.NumpySlicesDataset(
         (np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["data", "label"], shuffle=False
     ).batch(4)

@@ -30,17 +30,17 @@ def recorded():
     return json.loads((HERE / "calls.json").read_text("utf-8"))
 
 
-def words(text):
-    """A description, cut into its numbers and what stands between them."""
+def split_numbers(text):
+    """A description, split into its numbers and the text between them."""
     return re.split(r"(?<![\w.])(-?\d+\.?\d*(?:e[-+]?\d+)?|-?inf|nan)(?!\w)", text)
 
 
 def equal(line, ours, theirs):
-    """Whether two descriptions differ by rounding only, or an error says more than the real one."""
+    """Whether two descriptions differ by rounding only, or our error starts with the text of the real one."""
     if re.match(r"[A-Z]\w*(Error|Exception): ", theirs):
         wanted = theirs.partition(": ")[0] if line.startswith("~ ") else theirs.rstrip(".")
         return ours.startswith(wanted)
-    left, right = words(ours), words(theirs)
+    left, right = split_numbers(ours), split_numbers(theirs)
     if len(left) != len(right) or left[::2] != right[::2]:
         return False
     coarse = 4e-3 if "float16" in theirs.lower() or "mixed_precision" in line else 1e-5
@@ -51,7 +51,7 @@ def equal(line, ours, theirs):
 
 
 @pytest.mark.parametrize("part", evaluate().sections())
-def test_calls_give_what_the_real_ones_give(part, tmp_path, monkeypatch):
+def test_results_of_calls_are_the_recorded_ones(part, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some lines write checkpoints
     session = Session(RunSettings(quiet=True), environment={})
     Session.use(session)

@@ -64,7 +64,7 @@ def test_parameters_of_optimizers_as_recorded(name, settings):
     assert sorted(p.name for p in optimizer.get_parameters()) == FACTS["optimizers"][name]
 
 
-def test_attributes_go_where_they_belong():
+def test_attributes_are_sorted_by_their_kind():
     cell = nn.Cell()
     cell.weight = Parameter(Tensor([1.0]))
     cell.relu = ops.ReLU()
@@ -78,7 +78,7 @@ def test_attributes_go_where_they_belong():
         _ = cell.weight
 
 
-def test_super_init_comes_first():
+def test_super_init_must_be_called_first():
     class Early(nn.Cell):
         def __init__(self):
             self.relu = nn.ReLU()
@@ -87,13 +87,13 @@ def test_super_init_comes_first():
         Early()
 
 
-def test_writing_a_parameter_keeps_it():
+def test_assigning_a_tensor_to_a_parameter_changes_its_value():
     cell = nn.Cell()
     cell.weight = Parameter(Tensor([1.0, 2.0]), name="w")
-    kept = cell.weight
+    weight = cell.weight
     cell.weight = Tensor([3.0, 4.0])
-    assert cell.weight is kept
-    assert kept.asnumpy().tolist() == [3, 4]
+    assert cell.weight is weight
+    assert weight.asnumpy().tolist() == [3, 4]
 
 
 def test_training_flags_reach_all_cells():
@@ -148,7 +148,7 @@ def test_containers():
 
 
 @pytest.mark.parametrize("mode", [0, 1])
-def test_copies_are_cells_of_their_own(mode):
+def test_copies_are_independent_cells(mode):
     set_context(mode=mode)
     x = Tensor(np.ones((1, 2), np.float32))
     net = nn.SequentialCell(nn.Dense(2, 3), nn.ReLU())
@@ -172,7 +172,7 @@ def test_text_of_cells():
         (lambda: nn.Dense(1, 2, weight_init=Tensor(np.ones((1, 2), np.float32))), "weight_init"),
         (lambda: nn.Dense(1, 2, activation="reluu"), "relu"),
         (lambda: nn.Conv2d(3, 4, 3, group=2), "group"),
-        # several mistakes: which one 2.10 tells [observed 2.10]
+        # several mistakes: which of them 2.10 reports [observed 2.10]
         (lambda: nn.Conv2d(0, 0, 0), "'in_channels' must be int and must > 0"),
         (lambda: nn.Conv2d(1, 0, 0, stride=0), "'out_channels' must be int and must > 0"),
         (lambda: nn.Conv2d(1, 1, 0, stride=0, group=0), "'group' must be int and must > 0"),
@@ -303,8 +303,8 @@ def test_softmax_cross_entropy(sparse, reduction):
 
 
 @pytest.mark.parametrize("draw", [lambda x: ops.dropout(x, 0.5), lambda x: ops.Dropout(0.5)(x)[0]])
-def test_each_eager_run_of_a_random_operator_draws_other_numbers(draw):
-    """Three runs of one operator in PYNATIVE: each sees one more run before it."""
+def test_each_eager_run_of_a_random_operator_draws_new_numbers(draw):
+    """Three runs of one operator in PYNATIVE: the number of earlier runs is part of each seed."""
     set_context(mode=PYNATIVE_MODE)
     x = Tensor(np.ones((20, 20), np.float32))
     drawn = [draw(x).asnumpy() for _ in range(4)]

@@ -129,7 +129,7 @@ def test_all_to_all():
     assert second == ([[1, 1], [11, 11]], [2, 3, 12, 13], [1, 2, 3, 12, 13], [1, 2, 3, 12, 13])
 
 
-def test_results_of_asynchronous_calls_are_there_after_wait():
+def test_results_of_asynchronous_calls_are_available_after_wait():
     def main(rank):
         total, handle = comm_func.all_reduce(tensor(rank + 1), async_op=True)
         whole, other = comm_func.all_gather_into_tensor(tensor(rank), async_op=True)
@@ -275,7 +275,7 @@ OBJECTS = [
 ]  # fmt: skip
 
 
-def test_objects_travel():
+def test_objects_are_communicated():
     def main(rank):
         everyone = [None, None]
         dist.all_gather_object(everyone, {"rank": rank, "all": OBJECTS})
@@ -301,7 +301,7 @@ def test_objects_travel():
     assert second[3:] == ([None, None], [1, "two"])
 
 
-def test_arrays_and_tensors_travel_as_objects():
+def test_arrays_and_tensors_are_communicated_as_objects():
     def main(rank):
         everyone = [None, None]
         mine = [np.arange(3, dtype=np.int16), np.float32(0.5), Tensor(X[rank]), Tensor([1.5], ms.bfloat16), ms.float16]
@@ -324,7 +324,7 @@ def test_other_objects_are_refused_by_their_type(value):
     on_ranks(main, 1)
 
 
-def test_an_object_in_itself_is_refused():
+def test_an_object_that_contains_itself_is_refused():
     value = []
     value.append(value)
 

@@ -1,4 +1,4 @@
-"""``mindspore.communication``: the job, its groups and what is refused, with the texts of MindSpore 2.10."""
+"""``mindspore.communication``: the job, its groups and its errors, with the texts of MindSpore 2.10."""
 
 import inspect
 
@@ -23,7 +23,7 @@ def on_ranks(function, ranks=2, **settings):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Gives a rank the environment that a launcher gives to its process."""
+    """Set the environment that a launcher sets for the process of a rank."""
 
     def given(**variables):
         for name, value in variables.items():
@@ -33,7 +33,7 @@ def launched(monkeypatch):
     return given
 
 
-def test_everything_that_mindspore_exports_is_there():
+def test_every_exported_name_exists():
     for module in ("communication", "communication.management", "communication.comm_func", "mint.distributed"):
         found = ms
         for part in module.split("."):
@@ -41,7 +41,7 @@ def test_everything_that_mindspore_exports_is_there():
         assert set(exported(f"mindspore.{module}")) <= set(found.__all__)
 
 
-def test_before_init_the_environment_answers(launched):
+def test_before_init_the_environment_decides(launched):
     with use(launched(RANK_ID=2, RANK_SIZE=4, LOCAL_RANK=1, LOCAL_RANK_SIZE=2)):
         assert (comm.get_rank(), comm.get_group_size()) == (2, 4)
         assert (comm.get_local_rank(), comm.get_local_rank_size()) == (1, 2)

@@ -90,7 +90,7 @@ def test_operators_are_those_of_mindspore(tmp_path, monkeypatch):
     assert value.dtype == "int64"
 
 
-def test_outputs_that_are_no_tensors_have_no_gradient(monkeypatch):
+def test_results_without_tensors_have_no_gradient(monkeypatch):
     with fresh("CPU", monkeypatch, mindspore="2.10"):
         context.set_context(mode=context.PYNATIVE_MODE)
         x = Tensor(np.float32([1, 2]))

@@ -1,4 +1,4 @@
-"""The context against what MindSpore 2.10 was seen to answer, and the modules around it."""
+"""The context, compared with recorded results of MindSpore 2.10, and related modules."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def test_defaults_as_recorded(key):
     assert ms.get_context(key) == FACTS["context_defaults"][key]
 
 
-def test_values_are_kept_as_mindspore_keeps_them(monkeypatch, tmp_path):
+def test_values_are_stored_as_in_mindspore(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     ms.set_context(mode=True, save_graphs=True, save_graphs_path="ir", jit_config={"jit_level": "O1"})
     assert ms.get_context("mode") == 1
@@ -68,7 +68,7 @@ def test_keys_and_arguments():
         ms.set_context(0)
 
 
-def test_device_comes_from_the_run_then_the_script_then_ascend(monkeypatch, capsys):
+def test_the_device_is_of_the_run_then_of_the_script_then_ascend(monkeypatch, capsys):
     assert ms.get_context("device_target") == "Ascend"
     ms.set_context(device_target="CPU")
     assert "mindspore.set_device()" in capsys.readouterr().err
@@ -79,8 +79,8 @@ def test_device_comes_from_the_run_then_the_script_then_ascend(monkeypatch, caps
 
 @pytest.mark.parametrize("target", ["CPU", "GPU"])
 @pytest.mark.parametrize(("uses", "free"), [("set", True), ("operator", True), ("read", False), ("graph", False)])
-def test_device_id_off_ascend_is_free_until_it_is_used(target, uses, free):
-    """As series of calls of 2.10 went on the CPU."""
+def test_device_id_off_ascend_may_change_until_it_is_used(target, uses, free):
+    """Recorded from series of calls of 2.10 on the CPU."""
     ms.set_context(device_target=target, device_id=1)
     ms.set_context(device_id=2)
     if uses == "read":
@@ -195,7 +195,7 @@ def test_missing_names():
         ops.CTCLoss()
 
 
-def test_import_loads_only_what_is_asked_for():
+def test_an_import_loads_only_the_modules_it_needs():
     script = (
         "import sys, dumpsim.frontends.mindspore as ms; "
         "assert 'numpy' not in sys.modules; ms.Tensor; assert 'dumpsim.frontends.mindspore.nn' not in sys.modules; "

@@ -39,13 +39,13 @@ class Net(nn.Cell):
 def differences(function, array, step):
     """The gradient of a function of an array by central differences."""
     found = np.zeros(array.shape)
-    for place in np.ndindex(array.shape):
+    for index in np.ndindex(array.shape):
         ends = []
         for sign in (1, -1):
             moved = array.astype(np.float64)
-            moved[place] += sign * step
+            moved[index] += sign * step
             ends.append(function(moved.astype(np.float32)))
-        found[place] = (ends[0] - ends[1]) / (2 * step)
+        found[index] = (ends[0] - ends[1]) / (2 * step)
     return found
 
 
@@ -70,8 +70,8 @@ def test_branches_and_loops(sign):
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 5])
-def test_rounds_of_a_loop_are_walked_backwards(rounds):
-    """Each round squares and scales: the gradient needs the value of every round."""
+def test_iterations_of_a_loop_are_differentiated_in_reverse_order(rounds):
+    """Each iteration squares and scales: the gradient needs the value of every iteration."""
     ms.set_context(mode=ms.GRAPH_MODE)
 
     class Loop(nn.Cell):
@@ -118,7 +118,7 @@ def test_second_gradient_of_a_branch():
     np.testing.assert_allclose(twice(Tensor(-x)).asnumpy(), np.exp(-x), rtol=1e-6)
 
 
-def test_second_gradient_of_a_loop_is_named():
+def test_a_second_gradient_of_a_loop_is_refused():
     ms.set_context(mode=ms.GRAPH_MODE)
 
     class Loop(nn.Cell):
@@ -132,7 +132,7 @@ def test_second_gradient_of_a_loop_is_named():
 
 
 def test_the_gradient_alone_of_a_loop_that_reads_weights():
-    """Only the gradient follows the loop, and it is all that the function gives."""
+    """The function returns only the gradient, and nothing else follows the loop."""
 
     class Loop(nn.Cell):
         def __init__(self):
@@ -167,13 +167,13 @@ def test_the_gradient_of_a_loop_in_a_branch(x, slope):
 
 
 class Loop(nn.Cell):
-    """A loop before a function whose gradient uses its own result."""
+    """A loop, followed by a function whose gradient may use its own result."""
 
-    def __init__(self, start, behind):
+    def __init__(self, start, after):
         super().__init__()
         self.w = Parameter(Tensor(np.array([0.5, -0.25, 0.75], np.float32)), name="w")
         self.start = start
-        self.behind = behind
+        self.after = after
 
     def construct(self, x):
         y = self.start(x, self.w)
@@ -181,7 +181,7 @@ class Loop(nn.Cell):
         while i < 2:
             y = y * y + x
             i = i + 1
-        return self.behind(y)
+        return self.after(y)
 
 
 def wide_differences(function, array, step=1e-6):
@@ -196,14 +196,14 @@ def rounds(y, x):
     return y
 
 
-@pytest.mark.parametrize("behind", ["exp", "tanh", "sin", "square"])
+@pytest.mark.parametrize("after", ["exp", "tanh", "sin", "square"])
 @pytest.mark.parametrize("with_weight", [True, False])
-def test_gradients_behind_a_loop(behind, with_weight):
+def test_gradients_after_a_loop(after, with_weight):
     x = np.array([[0.3, -0.2, 0.4], [0.1, 0.25, -0.3]], np.float32)
     w = np.array([0.5, -0.25, 0.75]) if with_weight else 2
-    net = Loop((lambda x, w: x * w) if with_weight else (lambda x, w: x * 2), getattr(ops, behind))
+    net = Loop((lambda x, w: x * w) if with_weight else (lambda x, w: x * 2), getattr(ops, after))
     found = ops.grad(net)(Tensor(x)).asnumpy()
-    expected = wide_differences(lambda a: getattr(np, behind)(rounds(a * w, a)).sum(), x.astype(np.float64))
+    expected = wide_differences(lambda a: getattr(np, after)(rounds(a * w, a)).sum(), x.astype(np.float64))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -227,7 +227,7 @@ def test_two_gradients_of_one_loop():
 
 
 class Continued(nn.Cell):
-    """A loop whose rounds end early, with a branch whose rest is a function."""
+    """A loop whose iterations end early, with a branch whose rest is a function."""
 
     def __init__(self):
         super().__init__()
@@ -271,7 +271,7 @@ class Nested(Continued):
 
 
 class Outside(Continued):
-    """A round that ends early on what was compared before the loop."""
+    """A loop that ends early by a comparison made before it."""
 
     def construct(self, x):
         y, i, large = x * self.w, Tensor(0, ms.int32), x.sum() > 0
@@ -286,7 +286,7 @@ class Outside(Continued):
 
 @pytest.mark.parametrize("make", [Continued, Nested, Outside])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_rounds_that_end_early(make, sign):
+def test_iterations_that_end_early(make, sign):
     ms.set_context(mode=ms.GRAPH_MODE)
     net = make()
     x = sign * np.array([[0.3, 0.1, 0.4], [0.25, -0.2, 0.15]], np.float32)

@@ -1,4 +1,4 @@
-"""Data sets: rows, order, sizes, errors. Sizes, names and error texts as MindSpore 2.10 answered."""
+"""Data sets: rows, order, sizes, errors. The sizes, names and error texts are those of MindSpore 2.10."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ Y = np.arange(6, dtype=np.int32)
 
 @pytest.fixture(autouse=True)
 def seed():
-    """A seed of its own for every test."""
+    """Set a seed for every test."""
     config.set_seed(1)
 
 
@@ -82,7 +82,7 @@ def test_batches(drop, sizes):
     assert dataset.get_batch_size() == 4
 
 
-def test_rows_of_different_shapes_are_no_batch():
+def test_rows_of_different_shapes_make_no_batch():
     dataset = ds.GeneratorDataset(lambda: ((np.ones(n),) for n in (1, 2)), ["a"]).batch(2)
     with pytest.raises(RuntimeError, match="column 'a'"):
         list(dataset.create_tuple_iterator(num_epochs=1))
@@ -157,7 +157,7 @@ def test_shards():
         rows(num_shards=2, shard_id=2)
 
 
-# (rows, shards): the rows of each shard, as MindSpore 2.10 gave them out
+#: (rows, shards): the rows of each shard, as MindSpore 2.10 distributed them
 SHARDS = {
     (7, 2): [[0, 2, 4, 6], [1, 3, 5, 0]],
     (7, 3): [[0, 3, 6], [1, 4, 0], [2, 5, 1]],
@@ -230,12 +230,12 @@ def test_samples_of_a_shard():
         (lambda: ds.DistributedSampler(2, 0, offset="a"), TypeError, "offset must be integer but was: a"),
     ],
 )
-def test_shards_that_are_none(make, kind, text):
+def test_invalid_shards(make, kind, text):
     with pytest.raises(kind, match=text):
         make()
 
 
-def test_epochs_of_an_iterator_end():
+def test_an_iterator_ends_after_its_epochs():
     iterator = rows(shuffle=False).create_tuple_iterator(num_epochs=1)
     assert len(list(iterator)) == 6
     with pytest.raises(RuntimeError, match="1 epochs"):

@@ -146,7 +146,7 @@ def test_cifar_files(tmp_path):
         ds.Cifar10Dataset(tmp_path, "test")
 
 
-def test_images_are_scaled_and_turned():
+def test_transforms_of_images():
     scaled = vision.Rescale(1 / 255, 0.5)(IMAGE)
     assert scaled.dtype == np.float32
     np.testing.assert_allclose(scaled, IMAGE / 255 + 0.5, rtol=1e-6)
@@ -177,7 +177,7 @@ def test_random_transforms_follow_the_seed():
     assert turned == pytest.approx(100, abs=35)
 
 
-def test_labels_become_vectors():
+def test_one_hot_labels():
     np.testing.assert_array_equal(transforms.OneHot(3)(np.array([2, 0], np.int32)), [[0, 0, 1], [1, 0, 0]])
     np.testing.assert_allclose(transforms.OneHot(4, 0.2)(np.array(1)), [0.05, 0.85, 0.05, 0.05])
     np.testing.assert_array_equal(transforms.Concatenate(0, np.array([1]), np.array([3]))(np.array([2])), [1, 2, 3])

@@ -1,4 +1,7 @@
-"""TensorDump and Print, in graphs and op by op: files, names, texts. [spec mindspore 9] [spec observed 3]"""
+"""TensorDump and Print, in graphs and op by op: files, names, texts.
+
+[spec mindspore 9] [spec observed 3]
+"""
 
 import json
 import re
@@ -115,12 +118,12 @@ class Gradient(nn.Cell):
 
 @pytest.mark.parametrize("mode", ["in", "out", "any word"])
 @pytest.mark.parametrize("way", ["pynative", "jit", "graph"])
-def test_a_gradient_is_saved_where_it_flows(place, way, mode):
+def test_a_gradient_is_saved_on_its_way_back(place, way, mode):
     machine(ms.GRAPH_MODE if way == "graph" else ms.PYNATIVE_MODE)
     net = Hooked(mode)
     grad = {"pynative": ms.grad(net), "jit": ms.grad(ms.jit(net.construct)), "graph": Gradient(net)}[way]
     np.testing.assert_array_equal(net(Tensor(X)).asnumpy(), 9 * X * X)
-    assert files(place) == []  # without a gradient there is nothing to save
+    assert files(place) == []  # nothing is saved without a gradient
     np.testing.assert_array_equal(grad(Tensor(X)).asnumpy(), 18 * X)
     assert files(place) == ["d/0_g.npy"]
     np.testing.assert_array_equal(np.load(place / "d" / "0_g.npy"), 6 * X)
@@ -163,7 +166,7 @@ def test_tensors_and_gradients_are_saved_by_one_count(place):
     np.testing.assert_array_equal(values["last.npy"], 4 * X)
 
 
-def test_what_the_documents_restrict_is_warned_of(place, capsys):
+def test_documented_restrictions_give_warnings(place, capsys):
     class Flow(nn.Cell):
         def construct(self, x):
             y = x + 1
@@ -247,8 +250,8 @@ def test_steps_and_placeholders(place):
 
 
 @pytest.mark.parametrize("call", [ops.tensordump, lambda *args: ops.TensorDump()(*args)])
-def test_python_and_graphs_count_steps_apart(place, call):
-    """2.7: a step of Python's calls advances their names; graphs, which run in between, have a count of their own."""
+def test_python_and_graphs_count_steps_separately(place, call):
+    """Release 2.7: updating the step changes the names that calls in Python give; graphs count their own steps."""
 
     class Net(nn.Cell):
         def construct(self, x):
@@ -284,8 +287,8 @@ def test_python_and_graphs_count_steps_apart(place, call):
     ([[0, 1, 2], "a", "u", "b"], ["step0_a_float32_0.npy", "step0_b_float32_1.npy"], 0),
     (["u", [1], "a", "u", "b", [2], "c", [0], "d"], [], 2),
 ])  # fmt: skip
-def test_release_2_10_names_and_asks_the_step_of_graphs(place, capsys, calls, written, refused):
-    """Files and errors that 2.10 gave for these calls in PYNATIVE; "u" updates the step, a list sets the steps."""
+def test_names_and_steps_of_release_2_10(place, capsys, calls, written, refused):
+    """Files and errors of 2.10 for these calls in PYNATIVE; "u" updates the step, a list sets the steps."""
     machine(ms.PYNATIVE_MODE, mindspore="2.10")
     for what in calls:
         if isinstance(what, list):
@@ -382,7 +385,7 @@ a
 3
 2.5
 1
-"""  # what MindSpore 2.10 prints
+"""  # printed by MindSpore 2.10
 
 
 def test_a_graph_prints_as_mindspore(capsys):
@@ -414,7 +417,7 @@ def test_the_file_of_print(place, capsys):
     shown = [item if isinstance(item, str) else item.asnumpy().tolist() for item in found[5:12]]
     assert shown == ["scalar", 15, 1, 2, "a", 3, 2.5]
 
-    # the same bytes by google.protobuf, from the schema of the specification
+    # google.protobuf writes the same bytes from the schema of the specification
     file = descriptor_pb2.FileDescriptorProto(name="print_test.proto", package="t", syntax="proto2")
     tensor = file.message_type.add(name="TensorProto")
     value, printed = file.message_type.add(name="Value"), file.message_type.add(name="Print")
@@ -439,7 +442,7 @@ def test_the_file_of_print(place, capsys):
     assert message.value[1].tensor.tensor_content == x.tobytes()
 
 
-def test_parse_print_refuses_what_is_no_print_file(place):
+def test_parse_print_refuses_other_files(place):
     with pytest.raises(FileNotFoundError):
         ms.parse_print(str(place / "none"))
     for content, text in ((b"", "may be empty"), (b"\xff" * 9, "Failed to read the print file")):

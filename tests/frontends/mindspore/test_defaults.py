@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "frontends" / "mindspore" / "defaults.json"
-# other values that mean the same
+#: Values that differ from the vendor's and have the same meaning.
 SAME = {"group": (None, "hccl_world_group"), "axis": ((), None), "indexing": ("ij", None)}
 
 
@@ -20,7 +20,7 @@ def recorded():
 
 
 def found(path):
-    """What the front end has under a name of the vendor's; None for a stand-in."""
+    """The front end's object for a name of the vendor's; None for a stand-in."""
     module, names = path, []
     while module:
         try:
@@ -51,7 +51,7 @@ def compared(path):
 
 
 @pytest.mark.parametrize("module", sorted({path.rpartition(".")[0] for path in recorded()}))
-def test_what_a_caller_leaves_out_is_what_mindspore_takes(module):
+def test_defaults_are_those_of_mindspore(module):
     differences = {}
     for path in recorded():
         if path.rpartition(".")[0] == module:

@@ -1,4 +1,4 @@
-"""Which operators one expression becomes, and what is dumped of them, against real MindSpore 2.10 on the CPU."""
+"""The operators that an expression becomes and their dumps, compared with real MindSpore 2.10 on the CPU."""
 
 import json
 import math
@@ -28,10 +28,10 @@ def _recorder():
     return record
 
 
-def _ours(jobs, place):
+def _ours(jobs, folder):
     recorder, found = _recorder(), {}
-    # the recorder lists the whole tree behind each line, so that a tree for all of them would take longer
-    recorder.launched(jobs, COMMAND, found, place / "expressions.json", 150)
+    # a folder for each call: the recorder lists the whole folder after each line
+    recorder.launched(jobs, COMMAND, found, folder / "expressions.json", 150)
     return found
 
 
@@ -60,7 +60,7 @@ def _equal(ours, real):
 def test_operators_of_python_are_the_recorded_ones(tmp_path, every):
     recorder = _recorder()
     lines = (HERE / "cases.txt").read_text().partition("# indices")[0].splitlines()
-    # lines that return a Parameter are left to the test of shares: whether it is copied is decided elsewhere
+    # lines that return a Parameter are compared in test_shares_of_equal_lines: they may or may not copy it
     chosen = [line for line in lines if "slots" in RECORDED.get(line, ()) and "self." not in line][::every]
     jobs = [job for job in recorder.jobs() if job[1] in chosen and not job[2]]
     ours = _ours(jobs, tmp_path)
@@ -69,15 +69,15 @@ def test_operators_of_python_are_the_recorded_ones(tmp_path, every):
     assert not different
 
 
-def _orders(jobs, place, monkeypatch):
-    """The operators that lines become, in the order in which they run, in this process."""
+def _orders(jobs, folder, monkeypatch):
+    """The operators that each line becomes, in the order in which they run; in this process."""
     recorder = _recorder()
     monkeypatch.setitem(sys.modules, "mindspore", ms)
     monkeypatch.setitem(sys.modules, "record", recorder)
     operands = [recorder.operand(name) for name in recorder.NAMES.split()]
     found = {}
     for number, line, gradient in jobs:
-        path, space = place / f"line{number}.py", {"__name__": f"line{number}"}
+        path, space = folder / f"line{number}.py", {"__name__": f"line{number}"}
         body = line.replace("; ", "\n        ") if "return " in line else f"return {line}"
         path.write_text(recorder.NET.format(names=", ".join(recorder.NAMES.split()), body=body))
         with use(RankContext.from_environment()):
@@ -97,7 +97,7 @@ def _orders(jobs, place, monkeypatch):
 
 
 def _without_number(name):
-    """The number of an operator of its name depends on what else was compiled."""
+    """Remove the number from the name of an operator: it depends on what else was compiled."""
     return re.sub(r"-op\d+$", "", name.removeprefix("Default/"))
 
 

@@ -1,4 +1,4 @@
-"""Functions and primitives with settings against numpy, in graphs and op by op."""
+"""Functions and primitives with settings, compared with numpy, in graphs and op by op."""
 
 import numpy as np
 import pytest
@@ -101,14 +101,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_functions_are_those_of_numpy(name):
+def test_results_are_those_of_numpy(name):
     function, operands, expected = CASES[name]
     out = Net(function)(*(Tensor(operand) for operand in operands)).asnumpy()
     np.testing.assert_allclose(out, operands[0] if expected is None else expected, rtol=2e-5, atol=1e-6)
 
 
 class Scatter(nn.Cell):
-    """Writes rows of its Parameter."""
+    """Write rows of its Parameter."""
 
     def __init__(self, function):
         super().__init__()
@@ -141,12 +141,12 @@ def test_scatters_write_the_parameter(function, expected):
     np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
 
 
-def test_masked_select_finds_room_for_its_rows(mode):
+def test_masked_select_has_memory_for_all_elements(mode):
     out = Net(lambda x, y: ops.masked_select(x, x > y))(Tensor(X), Tensor(Y))
     np.testing.assert_array_equal(out.asnumpy(), X[X > Y])
 
 
-def test_what_is_not_there_is_named():
+def test_unsupported_arguments_are_named():
     with pytest.raises(NotImplementedError, match="mode 'bicubic'"):
         ops.interpolate(Tensor(IMAGE), size=(2, 2), mode="bicubic")
     with pytest.raises(ValueError, match="'size' and 'scale_factor' cannot be both empty"):
@@ -156,7 +156,7 @@ def test_what_is_not_there_is_named():
 
 
 def test_logsigmoid_is_two_operators():
-    """Values and gradients as 2.10 gave them; -200 shows that no stable form is computed."""
+    """Values and gradients recorded from 2.10; at -200 they show that it computes no stable form."""
     x = Tensor(np.array([-200, -20, -1, 0, 1, 20], np.float32))
 
     class Net(nn.Cell):

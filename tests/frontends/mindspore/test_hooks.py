@@ -1,4 +1,4 @@
-"""Hooks of cells, and cells with a `bprop` of their own. The numbers are what MindSpore 2.10 printed for these nets."""
+"""Hooks of cells, and cells with a `bprop`. The numbers are those that MindSpore 2.10 printed for these nets."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ class OwnOfTwo(nn.Cell):
 
 
 class Seven(nn.Cell):
-    """A gradient of 7 whatever it computes."""
+    """Its gradient is always 7."""
 
     def construct(self, x):
         return x * x
@@ -224,7 +224,7 @@ def test_a_compiled_cell_keeps_the_hooks_it_was_compiled_with():
     assert call(net) == [1200, 4800]
 
 
-def test_pynative_has_the_hooks_of_the_moment():
+def test_pynative_runs_the_current_hooks():
     set_context(mode=PYNATIVE)
     net = Outer()
     handle = net.net.register_forward_hook(hundredfold)
@@ -261,13 +261,13 @@ def test_hooks_with_keyword_arguments():
     assert call(net) == [4, 9]
     net = OfKeyword()
     net.net.register_backward_hook(hundredfold_gradient)
-    assert gradient(net) == [201, 302]  # the gradient by y passes the hook by
+    assert gradient(net) == [201, 302]  # the hook does not see the gradient by y
     net.net.register_forward_pre_hook(lambda c, a, k: 3, with_kwargs=True)
     with pytest.raises(RuntimeError, match="must return None or a tuple of"):
         call(net)
 
 
-def test_a_graph_has_keyword_arguments_in_their_places():
+def test_a_graph_has_keyword_arguments_by_position():
     set_context(mode=GRAPH)
     net = OfKeyword()
     net.net.register_forward_pre_hook(ten_times)
@@ -288,12 +288,12 @@ def test_hooks_that_are_always_called_and_their_order():
     net(Tensor(X))
     assert seen == ["first", "second"]
     with pytest.raises(TypeError):
-        net("no tensor")
+        net("not a tensor")
     assert seen == ["first", "second", "second"]
 
 
 @modes
-def test_hooks_that_do_not_fit(mode):
+def test_invalid_hooks_are_refused(mode):
     set_context(mode=mode)
     net = Outer()
     with pytest.raises(TypeError, match=r"Expected a callable hook function, but got int\."):
@@ -343,7 +343,7 @@ def test_gradients_of_gradients_and_of_weights(mode):
 
 @modes
 def test_a_bprop_with_hooks(mode):
-    """In a graph the gradient is that of the bprop alone; no hook goes behind a cell that has one."""
+    """In a graph the gradient is that of the bprop alone: hooks of a cell with a bprop are not differentiated."""
     set_context(mode=mode)
     net = Outer(Seven())
     net.net.register_forward_hook(hundredfold)
@@ -352,7 +352,7 @@ def test_a_bprop_with_hooks(mode):
     assert gradient(net) == ([42, 42] if mode == GRAPH else [420, 420])
 
 
-def test_bprops_that_do_not_fit_a_graph():
+def test_invalid_bprops_are_refused_in_a_graph():
     set_context(mode=GRAPH)
     x, y = Tensor(X), Tensor(Y)
     with pytest.raises(TypeError, match="For bprop function, output should be a tuple"):
@@ -364,7 +364,7 @@ def test_bprops_that_do_not_fit_a_graph():
     assert given(*ops.grad(Scalar(), (0, 1))(x, y)) == [2, [1, 1]]
 
 
-def test_bprops_that_do_not_fit_pynative():
+def test_invalid_bprops_are_refused_in_pynative():
     set_context(mode=PYNATIVE)
     x, y = Tensor(X), Tensor(Y)
     assert given(ops.grad(NoTuple())(x)) == [[7, 7]]
@@ -400,7 +400,7 @@ def function_of(cell):
 
 @modes
 def test_training_through_hooks_and_bprop(mode):
-    """One step of SGD with a gradient that a hook makes hundred times as large."""
+    """One step of SGD with a gradient that a hook multiplies by 100."""
     set_context(mode=mode)
 
     class Loss(nn.Cell):

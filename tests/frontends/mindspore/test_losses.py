@@ -22,8 +22,8 @@ WEIGHT = np.float32([1.0, 0.5, 3.0])
 REDUCTIONS = ["mean", "sum", "none"]
 
 
-class Heard:
-    """A tap that keeps the types of the operators that ran."""
+class OperatorTypes:
+    """A tap that records the types of the operators that ran."""
 
     def __init__(self):
         self.ran = []
@@ -77,10 +77,10 @@ def huber(x, y, delta):
 
 def poisson(x, y, log_input, full):
     loss = np.exp(x) - y * x if log_input else x - y * np.log(x + 1e-8)
-    for place in np.ndindex(y.shape) if full else ():
-        n = y[place]
+    for index in np.ndindex(y.shape) if full else ():
+        n = y[index]
         if n > 1:  # Stirling's approximation of log(n!)
-            loss[place] += n * math.log(n) - n + 0.5 * math.log(2 * math.pi * n)
+            loss[index] += n * math.log(n) - n + 0.5 * math.log(2 * math.pi * n)
     return loss
 
 
@@ -155,7 +155,7 @@ REDUCE = {"mean": np.mean, "sum": np.sum, "none": np.asarray}
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_losses_are_their_formulas_reduced(name, reduction):
+def test_losses_are_those_of_their_formulas(name, reduction):
     make, given, formula = ELEMENTWISE[name]
     loss = make(reduction)
     expected = REDUCE[reduction](formula(*(np.array(a, np.float64) for a in given)))
@@ -249,10 +249,10 @@ def test_weights_of_a_loss_base_multiply_before_the_reduction():
 def test_comparisons_of_a_poisson_loss_are_those_of_real_mindspore():
     """In a graph of 2.10: one Greater and one LessEqual, which a dump shows by name. [observed 2.10]"""
     session = start(ms.GRAPH_MODE)
-    heard = Heard()
-    session.add_tap(heard)
+    types = OperatorTypes()
+    session.add_tap(types)
     x, y = Tensor(np.float32([[0.5, 1, 2]])), Tensor(np.float32([[0.5, 1, 3]]))
     assert nn.PoissonNLLLoss(True, True)(x, y).asnumpy() == pytest.approx(2.0900476, rel=1e-6)
     comparing = {"Greater", "GreaterEqual", "Less", "LessEqual", "Equal"}
-    assert sorted(comparing.intersection(heard.ran)) == ["Greater", "LessEqual"]
-    assert heard.ran.count("MaskedFill") == heard.ran.count("Maximum") == heard.ran.count("ReduceMean") == 1
+    assert sorted(comparing.intersection(types.ran)) == ["Greater", "LessEqual"]
+    assert types.ran.count("MaskedFill") == types.ran.count("Maximum") == types.ran.count("ReduceMean") == 1

@@ -1,4 +1,4 @@
-"""``mint`` against PyTorch, whose names, arguments and defaults it has; gradients too."""
+"""``mint`` has the names, arguments and defaults of PyTorch; values and gradients are compared with PyTorch."""
 
 import importlib.util
 import json
@@ -31,7 +31,7 @@ def pynative():
 
 
 @pytest.mark.parametrize("case", cases.CASES)
-def test_a_function_answers_as_pytorch(case, pynative):
+def test_results_are_those_of_pytorch(case, pynative):
     tensors = {name: Tensor(array) for name, array in cases.operands().items()}
     outputs = called(case, tensors)
     real = RECORDED["functions"][case]["values"]
@@ -44,7 +44,7 @@ def test_a_function_answers_as_pytorch(case, pynative):
 
 
 @pytest.mark.parametrize("case", [c for c in cases.CASES if "gradient" in RECORDED["functions"][c]])
-def test_a_gradient_is_that_of_pytorch(case, pynative):
+def test_gradients_are_those_of_pytorch(case, pynative):
     tensors = {name: Tensor(array) for name, array in cases.operands().items()}
     wanted = cases.gradient_of(case)
 
@@ -59,7 +59,7 @@ def test_a_gradient_is_that_of_pytorch(case, pynative):
 
 @pytest.mark.parametrize("mode", [context.GRAPH_MODE, context.PYNATIVE_MODE])
 @pytest.mark.parametrize("case", RECORDED["steps"])
-def test_an_optimizer_steps_as_pytorch(case, mode):
+def test_optimizer_steps_are_those_of_pytorch(case, mode):
     context.set_context(mode=mode, device_target="CPU")
     name, _, settings = case.partition(" ")
     weight = Parameter(Tensor(cases.operands()["x"]), name="weight")
@@ -133,7 +133,7 @@ def test_parameters_have_the_names_of_pytorch():
     ]  # fmt: skip
 
 
-def test_every_listed_name_is_there():
+def test_every_listed_name_exists():
     from importlib import import_module
 
     from dumpsim.frontends.mindspore._api import rows
@@ -151,7 +151,7 @@ def test_every_listed_name_is_there():
     ("module", "name"),
     [("mint", "histc"), ("mint.nn", "Fold"), ("mint.nn.functional", "fold"), ("mint.optim", "FusedAdamW")],
 )
-def test_what_is_missing_is_named(module, name):
+def test_a_missing_function_is_named(module, name):
     from importlib import import_module
 
     with pytest.raises(UnsupportedError, match=f"mindspore.{module}: {name} is not emulated"):

@@ -40,7 +40,7 @@ SCRIPT = """
 
 
 def measured(folder, engine, level, narrow, batch, *more, code=0):
-    """What the script prints of a run on an engine."""
+    """What the script prints when it runs on an engine."""
     script = folder / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
     options = ("--engine", engine, "--manifest", "none", "--quiet")

@@ -176,25 +176,25 @@ def test_indexing_by_tensors():
     assert Tensor(X)[Tensor(1)].shape == (3,)
 
 
-PLACES, ROW = np.array([[0, 1], [1, 0]]), np.array([1, 0, -1])
+ARRAY, ROW = np.array([[0, 1], [1, 0]]), np.array([1, 0, -1])
 
 
 @pytest.mark.parametrize("index", [
-    (PLACES, slice(0, 3)), (slice(None), PLACES), (1, PLACES), (slice(None), ROW, slice(1, 3)), (ROW, slice(None), ROW),
-    (slice(None), 0, ROW), (0, slice(None, None, 2), ROW), (Ellipsis, PLACES), (ROW, Ellipsis, ROW), (slice(1, 2), ROW),
+    (ARRAY, slice(0, 3)), (slice(None), ARRAY), (1, ARRAY), (slice(None), ROW, slice(1, 3)), (ROW, slice(None), ROW),
+    (slice(None), 0, ROW), (0, slice(None, None, 2), ROW), (Ellipsis, ARRAY), (ROW, Ellipsis, ROW), (slice(1, 2), ROW),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("graph", [False, True])
 def test_indexing_by_tensors_among_slices_and_numbers(index, graph):
-    """As numpy lays the axes out, whether the places are constants or operands of a graph."""
+    """The axes are in numpy's order, whether the indices are constants or operands of a graph."""
     image = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
     if graph:
         context.set_context(mode=context.GRAPH_MODE)
         index = tuple(abs(item) if isinstance(item, np.ndarray) else item for item in index)  # negative: a device error
 
         class Net(nn.Cell):
-            def construct(self, x, *places):
-                taken = iter(places)
-                return x[tuple(next(taken) if isinstance(item, np.ndarray) else item for item in index)]
+            def construct(self, x, *indices):
+                remaining = iter(indices)
+                return x[tuple(next(remaining) if isinstance(item, np.ndarray) else item for item in index)]
 
         found = Net()(Tensor(image), *(Tensor(item) for item in index if isinstance(item, np.ndarray)))
     else:
@@ -299,7 +299,7 @@ def test_losses_against_numpy():
     np.testing.assert_allclose(ops.mse_loss(Tensor(X), Tensor(Y)).asnumpy(), ((X - Y) ** 2).mean(), rtol=1e-5)
 
 
-def test_a_name_without_emulation_is_told_from_no_name():
+def test_a_missing_operator_differs_from_an_unknown_name():
     with pytest.raises(UnsupportedError, match=r"mindspore\.ops: .*CTCLoss"):
         ops.CTCLoss()
     with pytest.raises(AttributeError, match="did you mean"):

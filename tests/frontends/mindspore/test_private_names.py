@@ -233,7 +233,7 @@ def test_a_format_is_transformed_on_gpus_only(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["enable_sparse", "auto_tune_mode"])
-def test_keywords_that_2_10_has_dropped_are_taken_with_its_warning(key, capsys):
+def test_keywords_that_2_10_dropped_give_its_warning(key, capsys):
     ms.set_context(**{key: 1})
     assert f"'{key}' parameter is deprecated, and will be removed in the next version." in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"the argument {key} is not recognized"):

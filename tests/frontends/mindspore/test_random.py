@@ -1,4 +1,4 @@
-"""Random numbers under a seed against those that real MindSpore 2.10 drew on the CPU."""
+"""Random numbers with a seed, compared with those of real MindSpore 2.10 on the CPU."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ RECORDED = json.loads((HERE / "recorded.json").read_text())
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """What the recording script draws on the emulation."""
-    place = tmp_path_factory.mktemp("random")
+    """The numbers that the recording script draws on the emulation."""
+    folder = tmp_path_factory.mktemp("random")
     command = [sys.executable, "-m", "dumpsim", "run", "--mindspore", "2.10", "--device", "cpu", "-q", "--manifest",
-               "none", str(HERE / "record.py"), str(place / "drawn.json")]  # fmt: skip
-    subprocess.run(command, check=True, cwd=place)
-    return json.loads((place / "drawn.json").read_text())
+               "none", str(HERE / "record.py"), str(folder / "drawn.json")]  # fmt: skip
+    subprocess.run(command, check=True, cwd=folder)
+    return json.loads((folder / "drawn.json").read_text())
 
 
 @pytest.mark.parametrize("name", RECORDED)

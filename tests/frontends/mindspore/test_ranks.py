@@ -32,7 +32,7 @@ CHOICES = [by_script, by_set_device]
 
 @pytest.fixture
 def launched(monkeypatch):
-    """Gives a rank the environment that a launcher gives to its process."""
+    """Set the environment that a launcher sets for the process of a rank."""
 
     def given(**variables):
         for name, value in variables.items():

@@ -1,4 +1,4 @@
-"""Resize against pixels recorded from real MindSpore, and against formulas that know nothing of OpenCV."""
+"""Resize against pixels recorded from real MindSpore, and against formulas that do not depend on OpenCV."""
 
 from pathlib import Path
 
@@ -53,9 +53,9 @@ def test_interpolation_is_a_product_of_matrices(how, matrix, size, kind):
     assert abs(Resize(size, how)(given) - wanted).max() <= (1.01 if kind is np.uint8 else 1e-3)
 
 
-def test_nearest_takes_the_pixel_at_the_whole_place():
+def test_nearest_takes_the_pixel_at_the_index_rounded_down():
     given = np.arange(7 * 11, dtype=np.float16).reshape(7, 11)
-    rows, columns = ([place * side // wanted for place in range(wanted)] for side, wanted in ((7, 5), (11, 16)))
+    rows, columns = ([index * side // wanted for index in range(wanted)] for side, wanted in ((7, 5), (11, 16)))
     np.testing.assert_array_equal(Resize((5, 16), Inter.NEAREST)(given), given[np.ix_(rows, columns)])
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in scripts: class and text of the errors, against what MindSpore 2.10 answered."""
+"""Mistakes in scripts: class and text of the errors, compared with those of MindSpore 2.10."""
 
 import builtins
 import json
@@ -15,7 +15,7 @@ from dumpsim.frontends.mindspore.communication import create_group, get_rank
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "script_errors" / "recorded.json"
 CASES = json.loads(RECORDED.read_text("utf-8"))
-SHOWN = 100  # characters of the text that must be the same: what follows may show objects
+SHOWN = 100  #: Number of leading characters of a text that must be equal: later ones may contain reprs of objects.
 
 
 def rows():
@@ -31,12 +31,12 @@ NAMES = {
 
 @pytest.fixture(autouse=True)
 def cpu():
-    """The device that the answers come from."""
+    """The device on which the errors were recorded."""
     ms.set_context(device_target="CPU")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["call"])
-def test_the_error_is_mindspores(case):
+def test_errors_are_those_of_mindspore(case):
     if not case["error"]:
         eval(case["call"], dict(NAMES))
         return

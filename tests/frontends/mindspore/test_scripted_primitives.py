@@ -34,7 +34,7 @@ class Loss(PrimitiveWithInfer):
 
 
 class Halves(PrimitiveWithInfer):
-    """Two results, by one rule for all of them."""
+    """Two results, with one rule for shapes, dtypes and values."""
 
     @prim_attr_register
     def __init__(self):
@@ -79,7 +79,7 @@ def machine():
 
 
 def program_of(net, x):
-    """The captured network, compiled and not run."""
+    """The program of a network that is compiled but not run."""
     _cell_graph_executor.compile(net, x)
     (compiled,) = net.__dict__["_programs"].values()
     return compiled.program
@@ -112,11 +112,11 @@ def test_several_results():
 def test_its_gradient_is_that_of_its_bprop():
     program = program_of(Gradient(Net(Loss())), X)
     kinds = [node.op_type for graph in program.kernel_graphs for node in graph.order]
-    assert kinds.count("MatMul") == 3  # the product that `bprop` passes on is computed, and used by both gradients
+    assert kinds.count("MatMul") == 3  # the product that `bprop` returns is computed, and used by both gradients
     assert "Loss" not in kinds  # its value is not needed
 
 
-def test_none_has_a_kernel(capsys):
+def test_a_scripted_primitive_has_no_kernel(capsys):
     with pytest.raises(RuntimeError, match=r"Unsupported op \[Loss\] on Ascend"):
         Net(Loss())(X)
     ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -101,7 +101,7 @@ def test_a_network_made_before_the_launch_has_a_value_in_each_rank(ranks):
 
     assert ranks(step, (1, 1, 1)) == [[1], [1], [1]]
     assert ranks(step, (0, 1, 2)) == [[1], [2], [3]]
-    assert net.seen.asnumpy().tolist() == [0]  # nobody ran it here
+    assert net.seen.asnumpy().tolist() == [0]  # the main thread never ran it
 
 
 def test_operators_of_pynative_write_the_rank_s_own_weights(ranks):
@@ -124,25 +124,25 @@ def weights():
 
 def test_replicas_share_their_bytes_until_one_of_them_is_written(ranks):
     nets = [net for net, _ in ranks(built)]
-    held = ranks(weights)
-    assert held[0]["fc.weight"].shared is not None
-    assert held[0]["fc.weight"].shared is held[1]["fc.weight"].shared is held[2]["fc.weight"].shared
-    assert all(each["seen"].shared is None for each in held)  # the kernel has written it
-    assert len({each["fc.weight"].address for each in held}) == 1
+    buffers = ranks(weights)
+    assert buffers[0]["fc.weight"].shared is not None
+    assert buffers[0]["fc.weight"].shared is buffers[1]["fc.weight"].shared is buffers[2]["fc.weight"].shared
+    assert all(each["seen"].shared is None for each in buffers)  # the kernel has written it
+    assert len({each["fc.weight"].address for each in buffers}) == 1
 
     def read(net):
         return net.fc.weight.asnumpy().tolist()
 
     assert ranks(read, nets) == [[[0.5] * 4] * 2] * 3
 
-    def stomp():
+    def overwrite():
         buffer = weights()["fc.weight"]
         buffer.memory.write(buffer.address, np.zeros(4, np.uint8))
 
-    ranks(stomp, ())  # nobody
-    current_rank = ranks(lambda do: stomp() if do else None, (False, True, False))
+    ranks(overwrite, ())  # on no rank
+    current_rank = ranks(lambda do: overwrite() if do else None, (False, True, False))
     assert current_rank == [None] * 3
-    assert [each["fc.weight"].shared is None for each in held] == [False, True, False]
+    assert [each["fc.weight"].shared is None for each in buffers] == [False, True, False]
     after = ranks(read, nets)
     assert after[0] == after[2] == [[0.5] * 4] * 2
     assert after[1][0] == [0, 0.5, 0.5, 0.5]
@@ -176,7 +176,7 @@ def test_a_program_is_saved_by_each_rank_that_shares_it(ranks, tmp_path):
     assert trees[0] == trees[1] == trees[2]
 
 
-def test_contents_that_nobody_uses_are_forgotten():
+def test_unused_contents_are_dropped():
     replicas = Replicas()
     one = replicas.share(np.ones(4, np.uint8))
     assert replicas.share(np.ones(4, np.uint8)) is one

@@ -1,4 +1,4 @@
-"""A data sink: the graph of the data set, graphs that fetch their batches, and what callbacks see of it."""
+"""A data sink: the graph of the data set, graphs that fetch their batches, and the steps that callbacks see."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def session(monkeypatch):
 
 
 class Runs:
-    """A tap that notes the runs of root graphs."""
+    """A tap that records the runs of root graphs."""
 
     def __init__(self):
         self.runs = []
@@ -100,7 +100,7 @@ def test_callbacks_see_one_step_for_each_return_to_the_host():
     model().train(2, batches(), callbacks=steps, dataset_sink_mode=True)
     assert steps.seen == [(1, 3, 3, True), (2, 6, 3, True)]
     steps = Steps()
-    model().train(3, batches(), callbacks=steps, dataset_sink_mode=True, sink_size=2)  # goes on where it stopped
+    model().train(3, batches(), callbacks=steps, dataset_sink_mode=True, sink_size=2)  # continues where it stopped
     assert steps.seen == [(1, 2, 2, True), (2, 4, 2, True), (3, 6, 2, True)]
 
 

@@ -1,4 +1,4 @@
-"""Gradients of what ran op by op: as graphs, equal to those that run op by op, and compiled once a structure."""
+"""Gradients of operators that ran one by one: they run as graphs, give the same values and are compiled once."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def graphs(session):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("mode", ["O0", "O2", "CPU"])
-def test_the_numbers_are_those_of_op_by_op(case, mode, monkeypatch):
+def test_gradients_are_those_of_op_by_op(case, mode, monkeypatch):
     one = run(monkeypatch, "seed", lambda _: flat(case()), mode)
     other = run(monkeypatch, "2.10", lambda _: flat(case()), mode)
     assert len(one) == len(other)
@@ -125,7 +125,7 @@ def test_the_numbers_are_those_of_op_by_op(case, mode, monkeypatch):
         assert np.array_equal(mine, theirs)
 
 
-def test_the_numbers_are_right(monkeypatch):
+def test_gradients_are_the_derivatives(monkeypatch):
     x = rand(2, 3)
     (found,) = run(monkeypatch, "seed", lambda _: flat(of_a_value_used_often()))
     wide = x.astype(np.float64)
@@ -163,7 +163,7 @@ def test_scopes_are_those_of_the_outermost_cell(monkeypatch):
     assert scopes == {f"{prefix}/{cell}" for cell in cells}
 
 
-def test_one_graph_a_structure(monkeypatch):
+def test_one_graph_per_structure(monkeypatch):
     def counts(session):
         found = []
         w = Parameter(Tensor(rand(3)), name="w")
@@ -186,7 +186,7 @@ def test_one_graph_a_structure(monkeypatch):
     assert run(monkeypatch, "seed", counts) == [1, 1, 2, 3, 4, 5, 6, 6]
 
 
-def test_the_graph_of_before_takes_new_values(monkeypatch):
+def test_a_cached_graph_takes_new_values(monkeypatch):
     def gradients(_):
         w = Parameter(Tensor(rand(3)), name="w")
         found = []
@@ -202,7 +202,7 @@ def test_the_graph_of_before_takes_new_values(monkeypatch):
         np.testing.assert_allclose(of_w, (x * x).sum(0), rtol=1e-6)
 
 
-def test_old_graphs_make_room(monkeypatch):
+def test_old_graphs_are_evicted(monkeypatch):
     def alive(session):
         session.backward_passes = BackwardCache(size=2)
         found = []
@@ -211,35 +211,36 @@ def test_old_graphs_make_room(monkeypatch):
             found.append((len(graphs(session)), session.ids.graph()))
         return found
 
-    # the second is forgotten for the third, and compiled again at the end; asking took every other number
+    # the third graph evicts the second, which is compiled again at the end; the id of a graph increases with each
+    # compilation and with each call of ids.graph()
     assert run(monkeypatch, "seed", alive) == [(1, 1), (2, 3), (2, 4), (2, 6), (2, 7), (2, 9)]
 
 
-def test_who_listens_hears_of_every_gradient(monkeypatch):
-    class Ears:
+def test_listeners_observe_every_gradient(monkeypatch):
+    class Observer:
         observes_gradients = True
         is_neutral = False
 
         def __init__(self):
-            self.heard = []
+            self.gradients = []
 
         def call(self, kind, what, proceed, args, kwargs):
             return proceed(*args, **kwargs)
 
         def gradient(self, tensor, gradient):
-            self.heard.append((tensor.shape, gradient().asnumpy()))
+            self.gradients.append((tensor.shape, gradient().asnumpy()))
 
     def listen(_):
-        ears = Ears()
-        listener.attach(ears)
+        observer = Observer()
+        listener.attach(observer)
         try:
             ops.grad(lambda x: ops.exp(ops.sin(x)).sum())(Tensor(rand(2, 3)))
         finally:
-            listener.detach(ears)
-        return ears.heard
+            listener.detach(observer)
+        return observer.gradients
 
     x = rand(2, 3).astype(np.float64)
-    heard = run(monkeypatch, "seed", listen)
-    assert [shape for shape, _ in heard] == [(), (2, 3), (2, 3), (2, 3)]
-    np.testing.assert_allclose(heard[2][1], np.exp(np.sin(x)), rtol=1e-5)  # by sin(x)
-    np.testing.assert_allclose(heard[3][1], np.exp(np.sin(x)) * np.cos(x), rtol=1e-5)
+    observed = run(monkeypatch, "seed", listen)
+    assert [shape for shape, _ in observed] == [(), (2, 3), (2, 3), (2, 3)]
+    np.testing.assert_allclose(observed[2][1], np.exp(np.sin(x)), rtol=1e-5)  # by sin(x)
+    np.testing.assert_allclose(observed[3][1], np.exp(np.sin(x)) * np.cos(x), rtol=1e-5)

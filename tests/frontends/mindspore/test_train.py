@@ -130,18 +130,18 @@ def test_gradients_against_finite_differences():
     weight = network[0].weight
     gradient = ms.grad(loss, None, weight)(Tensor(INPUTS), Tensor(TARGETS)).asnumpy()
     start = weight.asnumpy()
-    for place in ((0, 0), (3, 2), (7, 3)):
+    for index in ((0, 0), (3, 2), (7, 3)):
         values = []
         for shift in (1e-2, -1e-2):
             moved = start.copy()
-            moved[place] += shift
+            moved[index] += shift
             weight.set_data(Tensor(moved))
             values.append(float(loss(Tensor(INPUTS), Tensor(TARGETS))))
-        np.testing.assert_allclose(gradient[place], (values[0] - values[1]) / 2e-2, rtol=0.02, atol=1e-4)
+        np.testing.assert_allclose(gradient[index], (values[0] - values[1]) / 2e-2, rtol=0.02, atol=1e-4)
 
 
 class Log(Callback):
-    """Notes the events."""
+    """Records the events."""
 
     def __init__(self):
         self.seen = []
@@ -222,7 +222,7 @@ def test_errors(call, error, text):
         call()
 
 
-def test_a_loss_that_is_no_number_ends_training():
+def test_a_nan_loss_ends_training():
     context = ms.train.RunContext({})
     context._original_args = type(
         "Args", (), {"net_outputs": Tensor(float("nan")), "cur_step_num": 1, "batch_num": 1}
@@ -232,7 +232,7 @@ def test_a_loss_that_is_no_number_ends_training():
         LossMonitor().step_end(context)
 
 
-def test_checkpoints_come_back(tmp_path):
+def test_checkpoints_are_loaded_as_saved(tmp_path):
     network = nn.SequentialCell(nn.Dense(3, 2), nn.BatchNorm1d(2))
     network.insert_param_to_cell("scale", Parameter(Tensor(2.5)))
     path = tmp_path / "net.ckpt"
@@ -248,7 +248,7 @@ def test_checkpoints_come_back(tmp_path):
     np.testing.assert_array_equal(fresh[0].weight.asnumpy(), network[0].weight.asnumpy())
 
 
-def test_checkpoints_that_are_none(tmp_path):
+def test_invalid_checkpoints(tmp_path):
     path = tmp_path / "bad.ckpt"
     path.write_bytes(b"\x0a\xff\xff\xff\x7f")
     with pytest.raises(UnreadableError, match="is truncated"):

@@ -1,4 +1,4 @@
-"""Every name of the real MindSpore 2.10 imports, and what is not emulated says so when it is used."""
+"""Every name of the real MindSpore 2.10 can be imported, and raises an error when used if it is not emulated."""
 
 import contextlib
 import enum
@@ -27,7 +27,7 @@ def run(code):
 
 
 def test_every_name_of_every_module_imports():
-    """The share is 100 %: import statements give the module, and the module has each of the recorded names."""
+    """Import statements return the module, and the module has each of the recorded names."""
     result = run(
         """
         from importlib import import_module
@@ -100,7 +100,7 @@ def test_an_unknown_name_is_an_attribute_error_as_in_python():
         ops.concatt  # noqa: B018
     with pytest.raises(AttributeError, match=r"has no attribute '_constantz' \(did you mean '_constants'\?\)"):
         ops._constantz  # noqa: B018
-    with pytest.raises(AttributeError, match=r"has no attribute '_relu'$"):  # no public name is meant
+    with pytest.raises(AttributeError, match=r"has no attribute '_relu'$"):  # no public name is close to it
         ops._relu  # noqa: B018
     result = run("from mindspore.ops import concatt")
     assert "ImportError: cannot import name 'concatt' from 'dumpsim.frontends.mindspore.ops'" in result.stderr
@@ -117,14 +117,14 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_no_module_has_a_name_that_nobody_has(name):
-    """Each that looks up the vendor's names says what it does not find."""
+def test_no_module_has_an_unknown_name(name):
+    """Modules that look up the vendor's names have no other names."""
     root = "dumpsim.frontends.mindspore"
     module = importlib.import_module(root if name == "__init__" else f"{root}.{name}")
     assert not hasattr(module, "no_such_name_at_all")
 
 
-def test_a_class_is_named_tested_for_and_derived_from_and_refuses_to_be_made():
+def test_a_class_can_be_subclassed_but_not_instantiated():
     for use in (nn.InstanceNorm2d, type("Mine", (nn.InstanceNorm2d,), {})):
         assert issubclass(use, nn.Cell)
         with pytest.raises(UnsupportedError, match=r"mindspore\.nn: InstanceNorm2d is not emulated, nearest is nn\."):

@@ -1,4 +1,4 @@
-"""A process in GRAPH_MODE of its own for every test."""
+"""Fixtures: a fresh session in GRAPH_MODE for every test."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from dumpsim.runtime.session import Session
 
 @pytest.fixture
 def graph_mode(monkeypatch):
-    """The context and the session of a fresh process on the CPU, in GRAPH_MODE; gives the session."""
+    """The session of a fresh process on the CPU, with the context in GRAPH_MODE."""
     monkeypatch.setenv(VARIABLE, RunSettings(device="cpu", mindspore="2.10", manifest=None).to_text())
     monkeypatch.delenv("MINDSPORE_DUMP_CONFIG", raising=False)
     context.set_context(mode=context.GRAPH_MODE)

@@ -1,4 +1,4 @@
-"""What a capture notes of the calls that a function makes, for the order in which the vendor inlines them."""
+"""The calls of a function that a capture records, for the order in which the vendor inlines them."""
 
 import pytest
 
@@ -27,13 +27,13 @@ def with_unused_tensor(x):
 
 
 def plain(x):
-    """A text is no call."""
+    """A docstring is not a call."""
     return ops.relu(x)
 
 
 @pytest.fixture
 def trace():
-    """Runs a function on an argument of a graph; gives the tracer."""
+    """A function that runs another one on an argument of a graph and returns the tracer."""
 
     def run(function):
         tracer = Tracer("net")
@@ -45,7 +45,7 @@ def trace():
 
 
 @pytest.mark.parametrize(("function", "is_held"), [(checked, True), (with_unused_tensor, False), (plain, False)])
-def test_a_result_waits_for_a_call_that_gives_no_tensor(trace, function, is_held):
+def test_a_result_follows_a_call_without_a_tensor(trace, function, is_held):
     assert trace(function).calls.root.is_held == is_held
 
 

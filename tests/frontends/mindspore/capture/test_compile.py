@@ -1,4 +1,4 @@
-"""When networks are compiled, what they are called, what is saved."""
+"""When networks are compiled, the names of their operators, and the files of saved graphs."""
 
 import numpy as np
 import pytest
@@ -95,14 +95,14 @@ def test_jit_functions_are_graphs_in_both_modes(graph_mode, graphs):
     assert len(graphs()) == 2
 
 
-def test_values_of_a_tensor_are_not_there_while_compiling(graph_mode):
-    class Asks(nn.Cell):
+def test_values_of_a_tensor_are_unknown_while_compiling(graph_mode):
+    class ReadsValue(nn.Cell):
         def construct(self, x):
             return x * float(x.asnumpy().sum())
 
     with pytest.raises(CaptureError, match="asnumpy") as caught:
-        Asks()(ones(2))
-    assert any("Asks" in note and __file__ in note for note in caught.value.__notes__)
+        ReadsValue()(ones(2))
+    assert any("ReadsValue" in note and __file__ in note for note in caught.value.__notes__)
 
 
 def test_equal_computations_are_done_once(graph_mode, graphs):
@@ -137,7 +137,7 @@ def test_saved_graphs(graph_mode, tmp_path, level, suffixes):
     assert [node.op_type for node in irtext.parse(text).kernels()] == ["MatMul", "BiasAdd", "ReLU"]
 
 
-def test_saved_graphs_show_a_gradient_in_front_of_the_pass_that_expands_it(graph_mode, tmp_path):
+def test_saved_graphs_show_a_gradient_before_the_pass_that_expands_it(graph_mode, tmp_path):
     class Hooked(nn.Cell):
         def construct(self, x):
             return ops.tanh(x)
@@ -172,13 +172,13 @@ def test_nothing_is_saved_by_default(graph_mode, tmp_path, monkeypatch):
 def test_a_kernel_may_decide_the_shape_of_its_result(graph_mode, graphs):
     class Distinct(nn.Cell):
         def construct(self, x):
-            values, places = ops.unique(x)
-            return values * 2, places
+            values, indices = ops.unique(x)
+            return values * 2, indices
 
     net = Distinct()
     for numbers in ([3, 1, 3, 3], [4, 3, 2, 1], [5, 5, 5, 5]):
-        values, places = net(Tensor(np.array(numbers, np.int32)))
-        assert (values.asnumpy()[places.asnumpy()] == 2 * np.array(numbers)).all()
+        values, indices = net(Tensor(np.array(numbers, np.int32)))
+        assert (values.asnumpy()[indices.asnumpy()] == 2 * np.array(numbers)).all()
         assert values.shape == (len(set(numbers)),)
     assert len(graphs()) == 1
 

@@ -1,4 +1,4 @@
-"""Control flow on tensors gives what the same code gives on numpy arrays."""
+"""Control flow on tensors has the results of the same code on numpy arrays."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ X = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]], np.float32)
 
 @pytest.mark.parametrize("n", [-4, 0, 1, 2, 3, 5])
 @pytest.mark.parametrize("cell", CELLS)
-def test_as_python_does_on_arrays(graph_mode, cell, n):
+def test_results_are_those_of_python_on_arrays(graph_mode, cell, n):
     net = cell()
     expected = cell.construct(net, X.copy(), np.int32(n))
     np.testing.assert_array_equal(net(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
@@ -108,7 +108,7 @@ def test_both_branches_and_the_body_are_captured_once(graph_mode, graphs):
         "Mul",
         "ReduceSum",
         "Sub",
-    ]  # Less takes i, which counts in int64, and n, an int32, as they are
+    ]  # the operands of Less are i, an int64, and n, an int32, without a cast
     assert [graph.is_root for graph in compiled] == [True] + [False] * (len(compiled) - 1)
 
 
@@ -175,7 +175,7 @@ class GrowingLoop(nn.Cell):
         (GrowingLoop, ScriptTypeError, "'x'"),
     ],
 )
-def test_what_no_graph_has_is_named_with_its_line(graph_mode, cell, error, text):
+def test_unsupported_statements_are_named_with_their_line(graph_mode, cell, error, text):
     with pytest.raises(error, match=text) as caught:
         cell()(Tensor(X), Tensor(1, mstype.int32))
     assert f"{__file__}:" in str(caught.value)
@@ -249,7 +249,7 @@ class NestedLoops(nn.Cell):
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
-def test_a_loop_without_jumps_may_hold_one_with_them(graph_mode, n):
+def test_a_loop_without_jumps_may_contain_one_with_jumps(graph_mode, n):
     expected = NestedLoops.construct(None, X, np.int32(n))
     np.testing.assert_array_equal(NestedLoops()(Tensor(X), Tensor(n, mstype.int32)).asnumpy(), expected)
 
@@ -276,13 +276,11 @@ class ChangesWhatIsRead(nn.Cell):
 @pytest.mark.parametrize(
     ("cell", "orders"),
     [
-        (ChangesNothingThatIsRead, [["Greater", "Mul"], ["Tanh"], ["Tanh"]]),  # 'x + 1.0' is for nobody
+        (ChangesNothingThatIsRead, [["Greater", "Mul"], ["Tanh"], ["Tanh"]]),  # 'x + 1.0' is unused
         (ChangesWhatIsRead, [["Greater", "Mul"], ["Tanh"], ["Add"]]),
     ],
 )
-def test_what_follows_a_branch_is_in_its_sides_where_it_reads_nothing_that_they_change(
-    graph_mode, graphs, cell, orders
-):
+def test_code_after_a_branch_is_in_its_sides_if_it_reads_nothing_they_change(graph_mode, graphs, cell, orders):
     cell()(Tensor(X), Tensor(1, mstype.int32))
     (compiled,) = graphs()
     found = [sorted(node.op_type for node in graph.order) for graph in compiled]
@@ -307,7 +305,7 @@ class InHelpers(nn.Cell):
 
 
 @pytest.mark.parametrize("n", [0, 2, 3])
-def test_what_follows_a_branch_in_a_helper_ends_with_the_helper(graph_mode, n):
+def test_code_after_a_branch_of_a_helper_ends_with_the_helper(graph_mode, n):
     expected = InHelpers().construct(X, np.int32(n))
     found = InHelpers()(Tensor(X), Tensor(n, mstype.int32))
     for one, other in zip(expected, found, strict=True):
@@ -449,7 +447,7 @@ def test_a_gradient_goes_through_a_function_that_is_called_twice(graph_mode):
 
 
 def test_fewer_variables_than_values_take_the_first(graph_mode):
-    """As the real one does in a graph (net h_multi); Python refuses it."""
+    """As in MindSpore's graphs (net h_multi); Python raises an error."""
 
     class Net(nn.Cell):
         def construct(self, x):

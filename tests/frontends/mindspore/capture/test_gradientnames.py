@@ -1,4 +1,4 @@
-"""Numbers that the gradient of a jit function takes, against those that a traced compiler gave out."""
+"""The numbers that the gradient of a jit function uses up, against those of a traced MindSpore compiler."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def element(*kinds):
         (element(tensor(3), TensorType(dtype=dtype("int64"), shape=(3,))), {"zeros_like"}, 1),
     ],
 )
-def test_what_a_gradient_names(nodes, operators, others):
+def test_numbers_that_a_gradient_takes(nodes, operators, others):
     made = nodes()
     assert gradientnames.operators(made, [made[-1]]) == operators
     assert gradientnames.others(made) == others

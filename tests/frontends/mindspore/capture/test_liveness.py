@@ -1,4 +1,4 @@
-"""Which variables are read behind a branch or at the head of a loop."""
+"""Which variables are read after a branch or at the head of a loop."""
 
 import ast
 import textwrap
@@ -8,7 +8,7 @@ import pytest
 from dumpsim.frontends.mindspore._capture.liveness import note_live
 
 
-def lives(body):
+def live_variables(body):
     function = ast.parse("def f(x, y, z, n):\n" + textwrap.indent(textwrap.dedent(body), "    ")).body[0]
     note_live(function)
     return [sorted(node.live) for node in ast.walk(function) if isinstance(node, ast.If | ast.While | ast.For)]
@@ -33,4 +33,4 @@ def lives(body):
     ],
 )
 def test_live(body, expected):
-    assert lives(body) == expected
+    assert live_variables(body) == expected

@@ -1,4 +1,4 @@
-"""In which order names are looked up, and what scopes the operators of helper functions get."""
+"""The order in which names are looked up, and the scopes of the operators of helper functions."""
 
 import ast
 import importlib.util
@@ -19,7 +19,7 @@ RECORDED = json.loads((FOLDER / "names.json").read_text())
 
 
 def names(text):
-    """What a function looks up, with ``()`` after what it calls; a number stands for a loop that ends in that line."""
+    """The names that a function looks up, with ``()`` after calls; a number is the last line of a loop."""
     (tree,) = ast.parse(dedent(text).strip()).body
     found = []
     for line, names in looked_up(tree):
@@ -31,7 +31,7 @@ def test_the_function_of_a_call_comes_before_its_arguments_and_the_call_last():
     assert names("def f(x): return outer(inner(x), other)") == ["outer", "inner", "inner()", "other", "outer()"]
 
 
-def test_what_is_applied_last_is_looked_up_first():
+def test_the_outermost_call_is_looked_up_first():
     text = """
         def f(self, x):
             y = ops.exp(x)
@@ -41,7 +41,7 @@ def test_what_is_applied_last_is_looked_up_first():
     assert names(text) == ["ops.relu", "ops.exp", "ops.exp()", "()", "ops.relu()"]
 
 
-def test_a_variable_means_what_it_was_given_last_in_front():
+def test_a_variable_means_its_latest_value():
     text = """
         def f(x):
             y = first(x)
@@ -53,7 +53,7 @@ def test_a_variable_means_what_it_was_given_last_in_front():
     assert names(text) == order
 
 
-def test_what_nothing_reads_comes_before_the_result_by_name():
+def test_unused_variables_come_before_the_result_by_name():
     text = """
         def f(x):
             b = one(x)
@@ -68,7 +68,7 @@ def test_what_nothing_reads_comes_before_the_result_by_name():
     assert names(text) == order
 
 
-def test_tuples_operators_and_keywords_are_looked_into():
+def test_names_in_tuples_operators_and_keywords():
     text = """
         def f(x, *args, key=None, **kwargs):
             a, (b, _) = pair(x)
@@ -79,7 +79,7 @@ def test_tuples_operators_and_keywords_are_looked_into():
     assert called == ["pair()", "one()", "two()", "three()", "four()", "named()"]
 
 
-def test_branches_are_taken_for_straight_lines_and_loops_are_waited_for():
+def test_names_in_branches_and_loops():
     text = """
         def f(self, x):
             if self.flag:
@@ -108,7 +108,7 @@ def test_other_functions_have_no_names(text):
     assert names(text) == []
 
 
-def test_a_function_inside_stands_for_a_call():
+def test_a_nested_function_counts_as_a_call():
     assert names("def f(x): return one((lambda y: two(y))(x))") == ["one", "()", "()", "one()"]
 
 

@@ -1,4 +1,4 @@
-"""Random control flow on tensors gives what Python itself gives on numpy arrays."""
+"""Random control flow on tensors has the results of Python on numpy arrays."""
 
 import importlib.util
 from random import Random
@@ -15,7 +15,7 @@ TESTS = ("{}.max() > 0.5", "{}.min() < -0.5", "n > 1", "n < 3", "{}.max() > n", 
 
 
 class Maker:
-    """Writes the function of one seed and a helper; every variable has a value before a branch changes it."""
+    """Writes a random function for a seed, and a helper; every variable has a value before a branch changes it."""
 
     def __init__(self, seed):
         self.rng = Random(seed)
@@ -117,11 +117,11 @@ def check(path, seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_as_python_does(graph_mode, tmp_path, seed):
+def test_results_are_those_of_python(graph_mode, tmp_path, seed):
     check(tmp_path, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 200))
-def test_as_python_does_on_more(graph_mode, tmp_path, seed):
+def test_more_results_are_those_of_python(graph_mode, tmp_path, seed):
     check(tmp_path, seed)

@@ -1,4 +1,4 @@
-"""IR text of the reference nets, against what MindSpore 2.10 wrote."""
+"""IR text of the reference nets, compared with that of MindSpore 2.10."""
 
 import os
 import re
@@ -23,7 +23,7 @@ CASES = [
 
 
 def node_lines(text):
-    """The text without source lines and pointers; names that nodes get by being printed count from 0."""
+    """The text without source lines and pointers; numbers that nodes get when they are printed count from 0."""
     numbers = {}
 
     def renamed(match):
@@ -36,14 +36,14 @@ def node_lines(text):
 
 @pytest.fixture(scope="module", params=CASES)
 def run(request, tmp_path_factory):
-    """A case and the graphs that its script made here, by graph id."""
+    """A case, and the graphs that its script compiled in this run, by graph id."""
     case = recorded.load(request.param)
     folder = tmp_path_factory.mktemp(request.param)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("DUMPSIM", "MINDSPORE"))}
     environment |= {"MS_DEV_SAVE_GRAPHS": "1", "MS_DEV_SAVE_GRAPHS_PATH": str(folder)}
     environment["PYTHONPATH"] = str(Path(dumpsim.__file__).parents[1])
     command = [sys.executable, "-m", "dumpsim", "run", "--mindspore", "2.10", "--device", "cpu", "--manifest", "none"]
-    # no check of the exit code: the last net of `dtypes` is there to fail under dump
+    # no check of the exit code: the last net of `dtypes` fails when it is dumped, as intended
     subprocess.run([*command, str(case.script), *case.arguments], env=environment, cwd=folder, capture_output=True)
     saved = folder.glob("trace_code_graph_*.ir")
     return case, {int(re.findall(r"\d+", path.name)[0]): path.read_text() for path in saved}

@@ -1,4 +1,4 @@
-"""Rewritten functions do on plain Python values what the functions themselves do."""
+"""Rewritten functions have the results of the original functions on plain Python values."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def test_unassigned_variables_are_an_error_when_used():
         rewritten(maybe).function(-1)
 
 
-def test_the_definition_is_placed_in_its_file():
+def test_lines_of_the_definition_are_those_of_its_file():
     line = rewritten(early).definition
     assert line.path == __file__
     assert line.code == "def early(x, y):"

@@ -1,4 +1,4 @@
-"""Programs are kept for the session that they were compiled in."""
+"""Programs are cached for the session that they were compiled in."""
 
 import gc
 
@@ -9,7 +9,7 @@ from dumpsim.runtime.session import Session
 SETTINGS = RunSettings(device="cpu")
 
 
-def test_a_session_at_the_address_of_one_that_is_gone_has_no_programs():
+def test_a_session_at_the_address_of_a_deleted_one_has_no_programs():
     first = Session(SETTINGS, environment={})
     key, address = _settings(first), id(first)
     assert {key: "program"}.get(_settings(first)) == "program"
@@ -17,7 +17,7 @@ def test_a_session_at_the_address_of_one_that_is_gone_has_no_programs():
     del first
     gc.collect()
     made = []
-    for _ in range(2000):  # the interpreter gives the address away again soon
+    for _ in range(2000):  # the interpreter soon reuses the address
         made.append(Session.__new__(Session))
         if id(made[-1]) == address:
             break

@@ -1,4 +1,4 @@
-"""A process in GRAPH_MODE of its own for every test, and one in PYNATIVE."""
+"""Fixtures: a fresh session on the CPU for every test, in GRAPH_MODE or PYNATIVE mode."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.frontends.mindspore import context
 from dumpsim.runtime.session import Session
 
-collect_ignore = ["alexnet_cifar10.py"]  # a script that a test runs: its doctests would import a mindspore
+collect_ignore = ["alexnet_cifar10.py"]  # a script of the tests: collecting its doctests would import mindspore
 
 
 @pytest.fixture

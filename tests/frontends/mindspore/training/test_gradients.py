@@ -184,7 +184,7 @@ class TestGradOperation:
 
 
 @pytest.mark.parametrize("mode_name", ["graph", "pynative"])
-def test_a_value_used_often_collects_all_gradients(mode, mode_name):
+def test_gradients_of_a_value_used_often_are_added(mode, mode_name):
     mode(mode_name)
     x = rand(4)
 
@@ -263,13 +263,13 @@ def test_jit_function_inside_of_a_gradient(mode):
     np.testing.assert_allclose(found.asnumpy(), 6 * x, rtol=1e-5)
 
 
-def test_argument_that_is_no_tensor(mode):
+def test_argument_of_another_type(mode):
     mode("pynative")
     with pytest.raises(ScriptTypeError, match="argument 0 is of type float"):
         ms.grad(lambda a: a)(1.0)
 
 
-def test_position_that_does_not_exist(mode):
+def test_invalid_position(mode):
     mode("pynative")
     with pytest.raises(ScriptValueError, match="argument 2 does not exist"):
         ms.grad(lambda a: a, 2)(Tensor(rand(1)))

@@ -1,4 +1,4 @@
-"""Gradients through integers and bools: they follow the operators' rules, as MindSpore 2.10 gave these numbers."""
+"""Gradients through integers and bools follow the operators' rules. The numbers are those of MindSpore 2.10."""
 
 import numpy as np
 import pytest

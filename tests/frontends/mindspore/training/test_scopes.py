@@ -1,4 +1,4 @@
-"""Names of backward kernels, against what MindSpore 2.10 made of the same nets."""
+"""Names of backward kernels, against those of MindSpore 2.10 for the same nets."""
 
 import importlib.util
 import json

@@ -32,7 +32,7 @@ OPTIMIZERS = {
 
 
 def trained(optimizer, steps=3, sens=None):
-    """The losses of some steps, and the weights behind them."""
+    """The losses of some steps, and the weights after them."""
     net = Net()
     for index, parameter in enumerate(net.trainable_params()):
         parameter.set_data(Tensor(rand(*parameter.shape, seed=index + 1)))
