@@ -1,4 +1,4 @@
-"""What a graph knows of a value before it runs: number type, shape, structure.
+"""Types of the values of a graph, known before it runs: number type, shape, structure.
 
 These are the types that MindSpore's IR prints after every node. [spec mindspore 8.3]
 """
@@ -31,7 +31,7 @@ class TensorType:
     ----------
     dtype : DType
     shape : tuple of int
-        Host shape; -1 for a dimension that only the run decides.
+        Host shape; -1 for a dimension that is known only at run time.
     ref_key : str or None
         Name of the Parameter for ``Ref[Tensor[...]]``.
     inplace : bool
@@ -39,7 +39,7 @@ class TensorType:
     constant : bool
         The value is known at compile time (printed as ``value=...``).
     value : tuple or int, optional
-        The whole numbers of a small constant, for operators whose output shape follows from them; no part of the type.
+        The integers of a small constant, for operators whose output shape depends on them; not part of the type.
     """
 
     dtype: DType
@@ -65,7 +65,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarType:
-    """A host number (``<Int64, NoShape>``); `value` is None where only the run knows it."""
+    """A host number (``<Int64, NoShape>``); `value` is None if it is known only at run time."""
 
     dtype: DType
     value: Any = None
@@ -104,16 +104,16 @@ class FunctionType:
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
-    """A value of the compiler: ``EnvType`` of gradients by weights, ``SymbolicKey`` of one of them."""
+    """An object of the compiler: ``EnvType`` (gradients by weight) or ``SymbolicKey`` (the key of one weight)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TupleType:
-    """A tuple (or list) of values; `value` holds the Python tuple where all of it is constant.
+    """A tuple (or list) of values; `value` is the Python tuple if all items are constant.
 
-    `counted` : the text says that each item is used, as it does of constants.
+    `counted` is true if the IR text marks each item as used, as it does for constants.
     """
 
     items: tuple["Abstract", ...]
@@ -127,7 +127,7 @@ Abstract = (
 
 
 def tensors_of(abstract: Abstract) -> tuple[TensorType, ...]:
-    """The tensors of a value, tuples flattened in order.
+    """Return the tensors of a value; tuples are flattened in order.
 
     Examples
     --------

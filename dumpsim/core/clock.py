@@ -22,11 +22,11 @@ class Clock(Protocol):
         ...
 
     def advance(self, ns: int) -> None:
-        """Let `ns` nanoseconds pass; a wall clock needs no telling."""
+        """Advance by `ns` nanoseconds; a wall clock ignores the call."""
         ...
 
     def stamp_us(self) -> int:
-        """A time stamp in microseconds that is greater than every one before it."""
+        """Return a time stamp in microseconds that is greater than all earlier ones."""
         ...
 
 
@@ -45,16 +45,16 @@ class VirtualClock:
     _last_us: int = 0
 
     def advance(self, ns: int) -> None:
-        """Let `ns` nanoseconds pass."""
+        """Advance by `ns` nanoseconds."""
         self.now_ns += ns
 
     def stamp_us(self) -> int:
-        """The present microsecond, or the one after the last stamp."""
+        """Return the current microsecond, or the one after the last stamp."""
         self._last_us = max(self.now_ns // 1000, self._last_us + 1)
         return self._last_us
 
     def resume_after(self, stamp_us: int) -> None:
-        """Continue after the stamps that a tree already holds (``--append``)."""
+        """Continue after the stamps that a tree already contains (``--append``)."""
         self._last_us = max(self._last_us, stamp_us)
         self.now_ns = max(self.now_ns, (stamp_us + 1) * 1000)
 
@@ -71,13 +71,13 @@ class WallClock:
         return time.time_ns()
 
     def advance(self, ns: int) -> None:
-        """Real time passes by itself."""
+        """Do nothing: real time advances by itself."""
 
     def stamp_us(self) -> int:
-        """The present microsecond, or the one after the last stamp."""
+        """Return the current microsecond, or the one after the last stamp."""
         self._last_us = max(self.now_ns // 1000, self._last_us + 1)
         return self._last_us
 
     def resume_after(self, stamp_us: int) -> None:
-        """Nothing to do unless the machine's clock went back."""
+        """Continue after a stamp, even if the machine's clock has been set back."""
         self._last_us = max(self._last_us, stamp_us)

@@ -1,6 +1,6 @@
-"""What the stable codes of our errors mean; ``dumpsim explain`` prints it.
+"""Meanings of the stable error codes, which ``dumpsim explain`` prints.
 
-Most codes of the config dialects (``DS-CFG-...``) stand in the dialects' own tables.
+Most codes of the config dialects (``DS-CFG-...``) are defined in the tables of the dialects.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["MEANINGS", "RUNTIME_CODES", "Meaning"]
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A code: what has happened, what helps, where the rule comes from, and how the vendor's message begins."""
+    """The meaning of a code: what happened, what helps, the source of the rule, how the vendor's message begins."""
 
     what: str
     help: str = ""
@@ -20,7 +20,7 @@ class Meaning:
 
 _M = Meaning
 MEANINGS: dict[str, Meaning] = {
-    # configs, where no row of a dialect tells
+    # errors of configs that no row of a dialect describes
     "DS-CFG-013": _M(
         "path contains a character that is not allowed: only letters, digits, '-', '_' and '/' are. A dot is not.",
         "mktemp -d puts a dot into its names; use another directory.",
@@ -268,8 +268,8 @@ MEANINGS: dict[str, Meaning] = {
         "See the error of the other rank, which is the cause of this one.",
     ),
     "DS-DEV-007": _M(
-        "Two tasks of different streams use the same memory, or one group's links, and no event orders them; looked "
-        "for with --check-races.",
+        "Two tasks of different streams use the same memory, or the links of one group, and no event orders them; "
+        "reported with --check-races.",
         "Wait for the handle of an asynchronous collective before its tensor is written or its result is read.",
     ),
     "DS-ENG-001": _M(
@@ -392,15 +392,15 @@ RUNTIME_CODES: dict[int, str] = {
     207018: "device memory could not be allocated",
     507000: "an internal error",
     507002: "the task queue of the stream is full",
-    507010: "the device gives no heartbeat",
+    507010: "the device sends no heartbeat",
     507011: "a model failed to execute",
-    507012: "a report did not come in time",
+    507012: "a report did not arrive in time",
     507014: "an AI Core task took longer than its time-out",
     507015: "an AI Core task failed",
     507016: "an AI Core task was trapped",
     507017: "an AI CPU task took longer than its time-out",
     507018: "an AI CPU task failed",
-    507019: "the AI CPU's answer to a data dump was an error",
+    507019: "the AI CPU returned an error for a data dump",
     507034: "a vector core task took longer than its time-out",
     507035: "a vector core task failed",
     507036: "a vector core task was trapped",
@@ -414,7 +414,7 @@ RUNTIME_CODES: dict[int, str] = {
     507049: "an FFTS+ task failed",
     507050: "an FFTS+ task was trapped",
     507053: "device memory has a fault",
-    507054: "device memory has an error that its code cannot correct",
+    507054: "device memory has an error that ECC cannot correct",
     507056: "a link between devices failed",
     507057: "a remote device is suspect",
     507899: "an internal error of the driver",

@@ -1,4 +1,4 @@
-"""How the ranks of a job reach each other: the seam between what runs collectives and what carries them."""
+"""How the ranks of a job communicate: the interface between the code that runs collectives and the transports."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,32 +16,32 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What one member asks of its group: what members must agree on, and where the call comes from.
+    """One member's call of a collective: the arguments that the members must agree on, and where the call was made.
 
     Attributes
     ----------
     op : str
         MindSpore's type of the collective, ``AllReduce``.
     tensors : tuple of (str, tuple of int)
-        Number type and shape of each tensor that the member brings.
+        Number type and shape of each tensor that the member contributes.
     reduce : str
-        ``sum``, ``prod``, ``max``, ``min``; empty where nothing is reduced.
+        ``sum``, ``prod``, ``max``, ``min``; empty if nothing is reduced.
     root : int
-        Of a collective with a root: its place in the group. Of Send and Receive: the place of the other member. -1
-        where there is none.
+        The root's position in the group, for Send and Receive that of the other member; -1 for collectives without a
+        root.
     tag : int
-        Of Send and Receive.
+        The tag of Send and Receive.
     sends, receives : tuple of int
-        Elements for and from each member, for the collectives that state them.
+        Number of elements for and from each member, for the collectives that take them as arguments.
     axes : tuple of int
         ``split_count, split_dim, concat_dim`` of AlltoAll.
     expected : tuple of (str, tuple of int)
-        Of a member that brings less than it gets (Receive, CollectiveScatter): number type and shape of what it
-        expects; empty where both follow from the members' tensors.
+        Number types and shapes that a member expects if it receives more than it contributes (Receive,
+        CollectiveScatter); empty if they follow from the members' tensors.
     name : str
         Full name of the operator, for messages.
     place : str
-        ``file:line`` of the script, where it is known.
+        ``file:line`` of the script, if known.
     """
 
     op: str
@@ -59,18 +59,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a rank's environment and chip say of collectives.
+    """Settings of collectives that follow from a rank's environment and chip.
 
     Attributes
     ----------
     connect_ns : int
         How long a member waits for the others in the first collective of a type in a group. [spec parallel 3.5]
     exec_ns : int or None
-        How long it waits in the further ones; None: for ever.
+        How long it waits in later ones; None waits for ever.
     check : {"all", "first", "off"}
         Which calls are compared: every one, those that are the first of their type in a group, or none.
     order : str
-        Of the reductions, see `dumpsim.world.reduction.fold`.
+        Order of the reductions, see `dumpsim.world.reduction.fold`.
     saturates : bool
         Whether a 16-bit float that is too large becomes the largest finite number.
     """
@@ -85,8 +85,8 @@ class Terms:
 class Meeting(Gate, Protocol):
     """One collective as one of its members sees it: the gate of its task.
 
-    The gate opens when all that the member waits for have entered. It fails where a member has failed, is late, or
-    calls something else.
+    The gate opens when all members that this one waits for have entered. It fails if a member has failed, is late, or
+    calls a different collective.
     """
 
     @property
@@ -95,9 +95,9 @@ class Meeting(Gate, Protocol):
         ...
 
     def results(self) -> Sequence[Array]:
-        """What the member gets; asked for once, by the work of its task, after the gate has opened.
+        """Return the member's results; called once, by its task, after the gate has opened.
 
-        The arrays are read-only and may be shared by all members; empty for a member that gets nothing.
+        The arrays are read-only and may be shared by all members; empty for a member that receives nothing.
         """
         ...
 
@@ -111,10 +111,10 @@ class Group(Protocol):
     members : tuple of int
         Ranks in the world, in the order of the group.
     rank : int
-        The member's place in the group.
+        The member's position in the group.
     number : int
-        0 for the group of all ranks, then in the order in which the member has created its groups: the group's stream
-        is 1 + number. [spec parallel 4.1]
+        0 for the group of all ranks; the others are numbered in the order in which the member created them. The stream
+        of the group is 1 + number. [spec parallel 4.1]
     """
 
     name: str
@@ -136,13 +136,13 @@ class Group(Protocol):
         Raises
         ------
         BadInputError
-            For a call that no group can carry out: an unknown operator, a number type that it does not take, a root or
-            peer outside of the group.
+            If no group can execute the call: an unknown operator, an unsupported number type, a root or peer outside
+            the group.
         """
         ...
 
     def cost_ns(self, call: Call) -> int:
-        """Duration on the virtual clock, from the arrival of the last member. [spec parallel 7]"""
+        """Return the duration on the virtual clock, from the arrival of the last member. [spec parallel 7]"""
         ...
 
 
@@ -155,7 +155,7 @@ class Communicator(Protocol):
     local_ranks : tuple of int
         The ranks on the same machine.
     terms : Terms
-        Set when the rank's device opens; they hold for the calls that follow.
+        Set when the rank's device opens; they apply to later calls.
     """
 
     rank: int
@@ -169,17 +169,17 @@ class Communicator(Protocol):
         Raises
         ------
         DeviceError
-            Where ranks are missing after the time for it: the text names them.
+            If ranks are still missing after the time-out; the message names them.
         """
         ...
 
     def group(self, name: str) -> Group:
-        """The group of that name; of the world's names (``hccl_world_group``) the group of all ranks.
+        """Return the group of that name; the names of the world (``hccl_world_group``) stand for all ranks.
 
         Raises
         ------
         BadInputError
-            Where this rank has created no such group.
+            If this rank has not created a group of that name.
         """
         ...
 
@@ -189,18 +189,18 @@ class Communicator(Protocol):
         Raises
         ------
         BadInputError
-            For a name in use, no or repeated members, a member outside of the world, a group that does not contain this
-            rank, or one that another member has created with other members; the text names both.
+            If the name is in use, members are missing, repeated or outside the world, this rank is not a member, or
+            another rank created the group with different members; the message then shows both lists.
         """
         ...
 
     def destroy(self, name: str) -> None:
-        """Forget a group.
+        """Remove a group.
 
         Raises
         ------
         BadInputError
-            For an unknown group, the group of all ranks, and a group with calls that have not ended.
+            For an unknown group, the group of all ranks, and a group with unfinished calls.
         """
         ...
 
@@ -209,5 +209,5 @@ class Communicator(Protocol):
         ...
 
     def die(self, why: str) -> NoReturn:
-        """End this rank as a killed process ends: it finishes nothing and tells nobody. For the fault ``kill``."""
+        """End this rank like a killed process, without cleaning up or notifying other ranks (the fault ``kill``)."""
         ...

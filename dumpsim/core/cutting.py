@@ -22,8 +22,8 @@ __all__ = [
     "layouts_of",
     "layouts_over",
     "names_of",
-    "refused",
-    "said",
+    "strategy_error",
+    "strategy_text",
 ]
 
 Labels = Sequence[str | tuple[str, ...] | None]  # for each axis the device dimension (or several) that cuts it
@@ -36,7 +36,7 @@ class StrategyError(DumpsimError, ValueError, RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """What a rule knows of an operator call.
+    """An operator call, as the rules of `dumpsim.core.cuttingrules` see it.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Operator:
     outputs : tuple
         Shapes of the outputs.
     constants : mapping of int to object
-        Values of the other operands, by their place in the call.
+        Values of the other operands, by position in the call.
     attrs : mapping
     strategy : tuple of tuple of int
         One row for each tensor operand.
@@ -64,7 +64,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Forward communication: the ranks that differ in `labels` bring their results together.
+    """Forward communication: the ranks that differ in `labels` combine their results.
 
     `kind` is ``sum``, ``max``, ``min`` or ``prod`` of an AllReduce, ``mean`` with a division after it, or ``scatter``
     for a ReduceScatter along axis 0.
@@ -81,16 +81,16 @@ class Scheme:
     Attributes
     ----------
     matrix : sequence of (str, int)
-        Device dimensions from left to right; those of repeated calculation are not here.
+        Device dimensions from left to right, without those of repeated calculation.
     inputs, outputs : sequence of sequence of (str or None)
         For each axis the device dimension that cuts it.
     reduction : Reduction, optional
     repeats_left : bool
         Repeated calculation is on the left of the device matrix.
     local : mapping of int to object
-        Operands whose values are others for the part of one rank, by their place in the call.
+        Operands whose values differ for the part of one rank, by position in the call.
     attrs : mapping of str to object
-        Attributes whose values are others for the part of one rank.
+        Attributes whose values differ for the part of one rank.
     gathers : bool
         Both operands of a product are gathered first.
     """
@@ -115,19 +115,19 @@ class Layouts:
 
 
 def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
-    """The layouts of a scheme over all devices; what it does not use is repeated calculation.
+    """Return the layouts of a scheme over all devices; devices that it does not use repeat the calculation.
 
     Raises
     ------
     StrategyError
-        The devices do not suffice, or an axis cannot be cut that often.
+        If there are too few devices, or an axis cannot be cut into that many parts.
     """
     matrix = [count for _, count in scheme.matrix]
     used = prod(matrix)
     if used > operator.devices or operator.devices % used:
-        raise refused(
+        raise strategy_error(
             operator,
-            f"{said(operator)}, it requires {used} devices, but the device number of this stage is "
+            f"{strategy_text(operator)}, it requires {used} devices, but the device number of this stage is "
             f"{operator.devices}, it can not be divisible by {used}",
         )
     repeats = operator.devices // used
@@ -141,7 +141,7 @@ def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
         dims = [tuple(last - place[name] for name in names_of(label)) for label in labels]
         found = TensorLayout(tuple(matrix), tuple(map(as_axis, dims)), shape)
         if not found.fits():
-            raise refused(operator, f"the shape {shape} cannot be cut into {found.cuts}")
+            raise strategy_error(operator, f"the shape {shape} cannot be cut into {found.cuts}")
         return found
 
     inputs = tuple(layout(*pair) for pair in zip(scheme.inputs, operator.shapes, strict=True))
@@ -154,28 +154,30 @@ def layouts_of(operator: Operator, scheme: Scheme, rank: int) -> Layouts:
 
 
 def layouts_over(operator: Operator, scheme: Scheme, given: Sequence[TensorLayout], rank: int) -> Layouts:
-    """The layouts of a scheme where the script names the device dimensions of each operand.
+    """Return the layouts of a scheme when the script names the device dimensions of each operand.
 
     Raises
     ------
     StrategyError
-        The device matrices differ, or one dimension cuts two axes that are not the same to the operator.
+        If the device matrices differ, or one dimension cuts two axes that are different to the operator.
     """
     matrix = given[0].device_matrix
     if prod(matrix) != operator.devices or any(row.device_matrix != matrix for row in given):
-        raise refused(operator, f"the device matrix {matrix} is not that of {operator.devices} devices")
+        raise strategy_error(operator, f"the device matrix {matrix} does not have {operator.devices} devices")
     dims: dict[str, tuple[int, ...]] = {}
     for labels, row in zip(scheme.inputs, given, strict=True):
         for label, axis in zip(labels, row.tensor_map, strict=True):
             for name in names_of(label):
                 if dims.setdefault(name, dims_of(axis)) != dims_of(axis):
-                    raise refused(operator, "axes that belong together must be cut by the same device dimensions")
+                    raise strategy_error(
+                        operator, "axes that belong together must be cut by the same device dimensions"
+                    )
 
     def layout(labels: Labels, shape: tuple[int, ...]) -> TensorLayout:
         axes = [tuple(dim for name in names_of(label) for dim in dims.get(name, ())) for label in labels]
         found = TensorLayout(matrix, tuple(map(as_axis, axes)), shape)
         if not found.fits():
-            raise refused(operator, f"the shape {shape} cannot be cut into {found.cuts}")
+            raise strategy_error(operator, f"the shape {shape} cannot be cut into {found.cuts}")
         return found.squeezed()
 
     group: tuple[int, ...] = ()
@@ -190,25 +192,25 @@ def layouts_over(operator: Operator, scheme: Scheme, given: Sequence[TensorLayou
 
 
 def names_of(label: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """The device dimensions that a label names."""
+    """Return the device dimensions that a label names."""
     if label is None:
         return ()
     return label if isinstance(label, tuple) else (label,)
 
 
 def as_axis(dims: tuple[int, ...]) -> Axis:
-    """The entry of a tensor map for an axis that these dimensions cut."""
+    """Return the entry of a tensor map for an axis that these dimensions cut."""
     return WHOLE if not dims else dims[0] if len(dims) == 1 else dims
 
 
-def refused(operator: Operator, why: str) -> StrategyError:
-    """The error of an illegal strategy: the vendor's text, then what its log says. [spec parallel 2.3]"""
+def strategy_error(operator: Operator, why: str) -> StrategyError:
+    """Return the error of an invalid strategy: the vendor's text, then its reason. [spec parallel 2.3]"""
     return StrategyError(
         f"Failure:operator {operator.op_type} init failed: {why}; strategy {operator.strategy}, "
         f"shapes {operator.shapes}"
     )
 
 
-def said(operator: Operator) -> str:
-    """The strategy as the vendor's log has it."""
+def strategy_text(operator: Operator) -> str:
+    """Return the strategy as the vendor's log prints it."""
     return f"The strategy is {operator.strategy}"

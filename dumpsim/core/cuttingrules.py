@@ -1,7 +1,7 @@
 """How each operator is cut by its strategy. [spec parallel 2.3]
 
-A rule takes an `Operator` and gives its `Scheme`; the device dimensions are named ``0``, ``1`` ... after the axes that
-they cut, or ``m``, ``k``, ``n`` in products of matrices.
+A rule takes an `Operator` and returns its `Scheme`; the device dimensions are named ``0``, ``1`` ... after the axes
+that they cut, or ``m``, ``k``, ``n`` in matrix products.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from itertools import zip_longest
 from math import prod
 from types import MappingProxyType
 
-from dumpsim.core.cutting import Labels, Operator, Reduction, Scheme, refused, said
+from dumpsim.core.cutting import Labels, Operator, Reduction, Scheme, strategy_error, strategy_text
 
 __all__ = ["RULES", "default_strategy", "scheme_of"]
 
@@ -18,7 +18,7 @@ Rule = Callable[[Operator], Scheme]
 
 
 def _vector(values: Sequence[int]) -> str:
-    """A list as the vendor's log has it."""
+    """Format a list as the vendor's log does."""
     return f"[const vector]{{{', '.join(map(str, values))}}}"
 
 
@@ -31,9 +31,9 @@ def _matrix(cuts: Sequence[int]) -> list[tuple[str, int]]:
 
 
 def _elementwise(op: Operator) -> Scheme:
-    """Operands that broadcast: a device dimension for each axis of the result. An operand is whole along an axis of 1.
+    """Broadcasting operators: one device dimension for each axis of the result. Axes of extent 1 are not cut.
 
-    Where one operand is not cut along an axis, the others must have extent 1 there or be whole too.
+    All operands must be cut equally along an axis, except those of extent 1.
     """
     rank = max(map(len, op.shapes))
     columns = list(zip_longest(*(tuple(reversed(row)) for row in op.strategy), fillvalue=1))
@@ -42,7 +42,7 @@ def _elementwise(op: Operator) -> Scheme:
     for column, row in zip(columns, extents, strict=True):
         for count, extent in zip(column, row, strict=True):
             if count != max(column) and extent != 1:
-                raise refused(op, "Invalid strategy. The cuts of operands that broadcast must be equal")
+                raise strategy_error(op, "Invalid strategy. The cuts of operands that broadcast must be equal")
     labels = _axes(rank)
     inputs = []
     for row in op.strategy:
@@ -51,27 +51,27 @@ def _elementwise(op: Operator) -> Scheme:
     return Scheme(matrix=_matrix(cuts), inputs=inputs, outputs=[labels] * len(op.outputs))
 
 
-def _alike(op: Operator) -> Scheme:
-    """Operands and outputs that are all cut as the first operand."""
-    return _keeping(op, ())
+def _all_like_first(op: Operator) -> Scheme:
+    """Operands and outputs are all cut like the first operand."""
+    return _like_first(op, ())
 
 
-def _keeping(op: Operator, whole: Sequence[int], why: str = "") -> Scheme:
-    """Cut as the first operand; some axes must stay whole, and outputs may have extent 1 along them."""
+def _like_first(op: Operator, whole: Sequence[int], why: str = "") -> Scheme:
+    """Cut like the first operand; the axes `whole` must not be cut, and outputs may lack them."""
     cuts = op.strategy[0]
     for axis in whole:
         if cuts[axis] != 1:
-            raise refused(op, why or f"The strategy corresponding to axis dimension({cuts[axis]}) is not 1")
+            raise strategy_error(op, why or f"The strategy corresponding to axis dimension({cuts[axis]}) is not 1")
     labels = _axes(len(cuts))
     inputs: list[Labels] = []
     for row in op.strategy:
         own = labels[len(labels) - len(row) :]
         inputs.append([None if count == 1 else label for label, count in zip(own, row, strict=True)])
-    outputs = [_kept(labels, op.shapes[0], shape, whole) for shape in op.outputs]
+    outputs = [_output_labels(labels, op.shapes[0], shape, whole) for shape in op.outputs]
     return Scheme(matrix=_matrix(cuts), inputs=inputs, outputs=outputs)
 
 
-def _kept(labels: list[str], shape: Sequence[int], output: Sequence[int], whole: Sequence[int]) -> Labels:
+def _output_labels(labels: list[str], shape: Sequence[int], output: Sequence[int], whole: Sequence[int]) -> Labels:
     if len(output) == len(shape):
         return labels
     gone = {axis % len(shape) for axis in whole}
@@ -79,22 +79,22 @@ def _kept(labels: list[str], shape: Sequence[int], output: Sequence[int], whole:
 
 
 def _last_whole(op: Operator) -> Scheme:
-    return _keeping(op, (-1,))
+    return _like_first(op, (-1,))
 
 
 def _softmax(op: Operator) -> Scheme:
     axes = op.constants.get(1, -1)
-    return _keeping(op, axes if isinstance(axes, tuple) else (axes,))
+    return _like_first(op, axes if isinstance(axes, tuple) else (axes,))
 
 
 _EXTREMES = MappingProxyType({"ArgMaxWithValue": "max", "Argmax": "max", "ArgMinWithValue": "min", "Argmin": "min"})
 
 
 def _along_axis(op: Operator) -> Scheme:
-    """Extremes and their places along an axis, which outputs drop or keep with extent 1.
+    """Extremes and their indices along an axis, which outputs drop or keep with extent 1.
 
-    Where the axis is cut, the ranks reduce what the operator gives: also places, which then are those within parts.
-    [observed 2.10]
+    If the axis is cut, the ranks reduce the outputs as they are, including the indices, which then count within the
+    parts. [observed 2.10]
     """
     cuts, axis = op.strategy[0], op.constants.get(1, op.attrs.get("axis", -1))
     assert isinstance(axis, int)
@@ -102,8 +102,8 @@ def _along_axis(op: Operator) -> Scheme:
     labels = _axes(len(cuts))
     outputs: list[Labels] = []
     for shape in op.outputs:
-        kept = len(shape) == len(cuts)
-        outputs.append([None if at == axis else label for at, label in enumerate(labels) if kept or at != axis])
+        keeps_axis = len(shape) == len(cuts)
+        outputs.append([None if at == axis else label for at, label in enumerate(labels) if keeps_axis or at != axis])
     reduction = Reduction(_EXTREMES[op.op_type], (labels[axis],)) if cuts[axis] > 1 else None
     return Scheme(matrix=_matrix(cuts), inputs=[labels], outputs=outputs, reduction=reduction)
 
@@ -114,11 +114,11 @@ def _cum_sum(op: Operator) -> Scheme:
         f"For distributed operator CumSum, the input's dimension 'dim'/'axis' can not be split, the 'dim'/'axis' is "
         f"{axis} and the shard strategy is {_vector(row)}."
     )
-    return _keeping(op, (axis,), why)
+    return _like_first(op, (axis,), why)
 
 
 def _top_k(op: Operator) -> Scheme:
-    return _keeping(op, (-1,), "Now we can not support to split last dimension")
+    return _like_first(op, (-1,), "Now we can not support to split last dimension")
 
 
 def _layer_norm(op: Operator) -> Scheme:
@@ -130,10 +130,10 @@ def _layer_norm(op: Operator) -> Scheme:
         f"The dimensions starting form begin_norm_axis cannot be split, the begin_norm_axis is {first}, but the "
         f"strategy of first input is {list(row)}"
     )
-    scheme = _keeping(op, range(first, len(row)), why)
+    scheme = _like_first(op, range(first, len(row)), why)
     for name, other in zip(("gamma", "beta"), op.strategy[1:], strict=False):
         if other != row[len(row) - len(other) :]:
-            raise refused(
+            raise strategy_error(
                 op,
                 f"The strategies of input and {name} must be right aligned, but the strategy of input is {list(row)}, "
                 f"the strategy of {name} is {list(other)}",
@@ -142,7 +142,7 @@ def _layer_norm(op: Operator) -> Scheme:
 
 
 def _matmul(op: Operator) -> Scheme:
-    """Products of matrices: ``m``, ``k`` and ``n`` are device dimensions; batch axes are cut as those of operands."""
+    """Matrix products: ``m``, ``k`` and ``n`` are device dimensions; batch axes are cut like those of the operands."""
     (a, b), (first, second) = op.strategy, op.shapes
     flags = [bool(op.constants.get(at, False)) for at in (2, 3)]
     if op.op_type == "MatMul" and a == b and not any(flags) and prod(a) == op.devices:
@@ -151,7 +151,7 @@ def _matmul(op: Operator) -> Scheme:
     rows = a[-2:][::-1] if flags[0] else a[-2:]
     columns = b[-2:][::-1] if flags[1] else b[-2:]
     if rows[1] != columns[0]:
-        raise refused(
+        raise strategy_error(
             op,
             f"Invalid strategy for mat_a {list(a)} and mat_b {list(b)}. The transpose_a is: {int(flags[0])}, and "
             f"transpose_b is {int(flags[1])}, the shard num of first input's {'row' if flags[0] else 'column'} is "
@@ -178,12 +178,12 @@ def _matmul(op: Operator) -> Scheme:
 
 
 def _check_batches(op: Operator) -> None:
-    """Products of matrices want equal cuts of the batch axes that both operands have."""
+    """Check that the batch axes that both operands have are cut equally."""
     (a, b), (first, second) = op.strategy, op.shapes
     pairs = zip(reversed(a[:-2]), reversed(b[:-2]), reversed(first[:-2]), reversed(second[:-2]), strict=False)
     if any(one != other and extent == count for one, other, extent, count in pairs):
         longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
-        raise refused(
+        raise strategy_error(
             op,
             f"Strategies of batch dimensions are not equal, long strategy is {list(longer)}, short strategy is "
             f"{list(shorter)}",
@@ -193,7 +193,7 @@ def _check_batches(op: Operator) -> None:
 def _bias_add(op: Operator) -> Scheme:
     cuts, channel = op.strategy[0], op.strategy[1][0]
     if cuts[1] != channel:
-        raise refused(op, "Invalid strategy. The bias must be cut as the axis of channels")
+        raise strategy_error(op, "Invalid strategy. The bias must be cut like the channel axis")
     labels = _axes(len(cuts))
     return Scheme(matrix=_matrix(cuts), inputs=[labels, [labels[1]]], outputs=[labels])
 
@@ -245,11 +245,11 @@ def _squeeze(op: Operator) -> Scheme:
 
 
 def _one_hot(op: Operator) -> Scheme:
-    """The row is that of the output: indices and classes; see `classes` for classes that are cut. [observed 2.10]"""
+    """The strategy is that of the output. For cut classes see `dumpsim.graph.parallel.classes`. [observed 2.10]"""
     row = op.strategy[0]
     axis = op.constants.get(4, -1)
     if len(op.shapes[0]) > 1 and (axis != -1 or any(count != 1 for count in row[1:])):
-        raise refused(op, "When input dimension is > 1, axis must be -1, and strategy must be data parallel")
+        raise strategy_error(op, "When input dimension is > 1, axis must be -1, and strategy must be data parallel")
     labels = _axes(len(row))
     classes = labels[axis]
     return Scheme(
@@ -263,31 +263,31 @@ def _concat(op: Operator) -> Scheme:
     axis = op.constants.get(1, 0)
     assert isinstance(axis, int)
     if any(row != op.strategy[0] for row in op.strategy):
-        raise refused(op, "The strategy of each input tensor must be equal")
-    return _keeping(op, (axis,), "The axis can not be split")
+        raise strategy_error(op, "The strategy of each input tensor must be equal")
+    return _like_first(op, (axis,), "The axis can not be split")
 
 
 def _split(op: Operator) -> Scheme:
     axis = op.constants.get(1, 0)
     assert isinstance(axis, int)
-    return _keeping(op, (axis,), "The axis can not be split")
+    return _like_first(op, (axis,), "The axis can not be split")
 
 
 def _strided_slice(op: Operator) -> Scheme:
-    """An axis may be cut where the slice takes the whole of it; axes of which it takes one place are no output's.
+    """An axis may be cut if the slice takes all of it; axes that the slice shrinks are dropped from the output.
 
-    The end stays that of the whole axis, beyond the end of a part. [observed 2.10]
+    The end is not adjusted: it stays that of the whole axis, beyond the end of a part. [observed 2.10]
     """
     cuts = op.strategy[0]
     for axis, count in enumerate(cuts):
         if count != 1 and axis < len(op.constants[3]) and op.constants[3][axis] != 1:
-            raise refused(
+            raise strategy_error(
                 op,
                 "When a certain dimension is split, now does not support that the stride is not 1, the strides is "
                 f"{_vector(op.constants[3])}, the strategy is {_vector(cuts)}, the index is {axis}",
             )
         if count != 1 and not _takes_whole(op, axis):
-            raise refused(
+            raise strategy_error(
                 op,
                 "When a dimension is not fully fetched, the dimension can not be split now, the begin is "
                 f"{_vector(op.constants[1])}, the end is {_vector(op.constants[2])}, the index is {axis}, the input "
@@ -309,12 +309,12 @@ def _mask(op: Operator, at: int) -> int:
 
 
 def _is_aligned(op: Operator) -> bool:
-    """Whether begin, end and steps of a StridedSlice are those of the operand's first axes."""
+    """Whether begin, end and steps of a StridedSlice refer to the first axes of the operand, in order."""
     return not _mask(op, _ELLIPSIS) and not _mask(op, _NEW_AXIS)
 
 
 def _takes_whole(op: Operator, axis: int) -> bool:
-    """Whether a StridedSlice takes the whole of an axis."""
+    """Whether a StridedSlice takes all of an axis."""
     begin, end, steps = (op.constants[at] for at in (1, 2, 3))
     if not _is_aligned(op) or _mask(op, _SHRINK) >> axis & 1:
         return False
@@ -327,13 +327,13 @@ def _takes_whole(op: Operator, axis: int) -> bool:
 
 
 def _gather(op: Operator) -> Scheme:
-    """Rows by their numbers: the numbers and the columns may be cut; so may the rows, see `lookup`."""
+    """Rows by index: the indices, columns and rows may be cut; for rows see `dumpsim.graph.parallel.lookup`."""
     table, ids = op.strategy[0], op.strategy[1]
     axis = op.constants.get(2, 0)
     if axis != 0 and table[axis] != 1 and any(count != 1 for count in ids):
-        raise refused(op, f"param is split at dim (axis){axis} ,index can't be split.")
+        raise strategy_error(op, f"param is split at dim (axis){axis} ,index can't be split.")
     if axis != 0:
-        raise refused(op, "only rows can be gathered")
+        raise strategy_error(op, f"axis {axis} of Gather, supported is only axis 0")
     rows = ["p"] if table[0] > 1 else []
     labels = [f"i{axis}" for axis in range(len(ids))]
     columns = [f"c{axis}" for axis in range(1, len(table))]
@@ -361,13 +361,13 @@ def _conv(op: Operator) -> Scheme:
     """Batch and channels are cut; height and width stay whole."""
     (n, ci, *place), (co, other, *window) = op.strategy
     if ci != other:
-        raise refused(
+        raise strategy_error(
             op,
             f"The shard num of c-in for input strategy is {ci}, but the shard num of c-in for weight strategy is "
             f"{other}",
         )
     if any(count != 1 for count in (*place, *window)):
-        raise refused(op, "the operands must not be cut along height and width")
+        raise strategy_error(op, "the operands must not be cut along height and width")
     rest: list[str | None] = [None] * len(place)
     return Scheme(
         matrix=[("n", n), ("i", ci), ("o", co)],
@@ -379,21 +379,21 @@ def _conv(op: Operator) -> Scheme:
 
 
 def _logits(op: Operator) -> Scheme:
-    """Losses over classes: the classes stay whole; what comes out per row drops them."""
+    """Losses over classes: the class axis is not cut, and outputs with one value per row lack it."""
     row, label = op.strategy[0], op.strategy[-1]
     if row[-1] != 1 or (label[-1] != 1 and len(label) == len(row)):
-        raise refused(
+        raise strategy_error(
             op, f"The strategy corresponding to axis dimension is not 1, input: {row[-1]}, label: {label[-1]}"
         )
     if any(one != row[: len(one)] for one in op.strategy):
-        raise refused(op, "Strategies of relevant dimensions are not equal.")
+        raise strategy_error(op, "Strategies of relevant dimensions are not equal.")
     labels = _axes(len(row))
     outputs = [labels if len(shape) == len(row) else labels[: len(shape)] for shape in op.outputs]
     return Scheme(matrix=_matrix(row), inputs=[labels[: len(shape)] for shape in op.shapes], outputs=outputs)
 
 
 def _tile(op: Operator) -> Scheme:
-    """The row is that of the output: a rank holds some of the repetitions of an axis. [observed 2.10]"""
+    """The strategy is that of the output: a rank has some of the repetitions of an axis. [observed 2.10]"""
     row, times = op.strategy[0], op.constants[1]
     labels = _axes(len(row))
     front = len(row) - len(op.shapes[0])
@@ -427,7 +427,7 @@ _BROADCAST = (
 )
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        **dict.fromkeys(_SAME.split(), _alike),
+        **dict.fromkeys(_SAME.split(), _all_like_first),
         **dict.fromkeys(_BROADCAST.split(), _elementwise),
         **dict.fromkeys(_REDUCTIONS, _reduce),
         "MatMul": _matmul,
@@ -461,25 +461,25 @@ _FIRST_ONLY = frozenset({"MatMul", "LayerNorm", "RmsNorm", "BiasAdd", "Conv2D", 
 
 
 def scheme_of(op: Operator) -> Scheme:
-    """The scheme of an operator.
+    """Return the scheme of an operator.
 
     Raises
     ------
     StrategyError
-        For a strategy that does not fit, and for an operator without a rule that is to be cut.
+        If the strategy does not fit the operator, or cuts an operator that has no rule.
     """
     _check(op)
     rule = RULES.get(op.op_type)
     if rule is None:
         if any(count != 1 for row in op.strategy for count in row):
-            raise refused(op, "no rule says how it is cut")
+            raise strategy_error(op, "dumpsim has no rule for cutting this operator")
         whole: list[Labels] = [[None] * len(shape) for shape in op.shapes]
         return Scheme(matrix=[], inputs=whole, outputs=[[None] * len(shape) for shape in op.outputs])
     return rule(op)
 
 
 def _cut_shapes(op: Operator) -> tuple[tuple[int, ...], ...]:
-    """The shapes that a strategy cuts: those of the operands, with some exceptions. [observed 2.10]"""
+    """Return the shapes that a strategy cuts: those of the operands, with some exceptions. [observed 2.10]"""
     if op.op_type == "OneHot":
         return (op.outputs[0], *op.shapes[1:])
     if op.op_type == "Tile":
@@ -491,32 +491,34 @@ def _cut_shapes(op: Operator) -> tuple[tuple[int, ...], ...]:
 
 def _check(op: Operator) -> None:
     if len(op.strategy) != len(op.shapes):
-        raise refused(
-            op, f"{said(op)}, strategy size: {len(op.strategy)} is not equal to inputs size: {len(op.shapes)}"
+        raise strategy_error(
+            op, f"{strategy_text(op)}, strategy size: {len(op.strategy)} is not equal to inputs size: {len(op.shapes)}"
         )
     for index, (row, shape) in enumerate(zip(op.strategy, _cut_shapes(op), strict=True)):
         if len(row) != len(shape):
-            raise refused(
-                op, f"{said(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, index: {index}"
+            raise strategy_error(
+                op,
+                f"{strategy_text(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, index: {index}",
             )
         for axis, (count, extent) in enumerate(zip(row, shape, strict=True)):
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise refused(op, f"{said(op)}, the value of strategy must be larger than 0, but get {count!r}")
+                raise strategy_error(
+                    op, f"{strategy_text(op)}, the value of strategy must be larger than 0, but get {count!r}"
+                )
             if extent % count:
-                raise refused(
+                raise strategy_error(
                     op,
                     f"Input index {index}, the strategy is {op.strategy}, shape is {list(shape)}, shape value {extent} "
                     f"at dim index {axis} cannot be divisible by strategy value {count}",
                 )
             if count & (count - 1) and not op.devices & (op.devices - 1):
-                raise refused(op, f"{said(op)}, the value of strategy must be the power of 2, but get {count}")
+                raise strategy_error(
+                    op, f"{strategy_text(op)}, the value of strategy must be the power of 2, but get {count}"
+                )
 
 
 def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
-    """The strategy of an operator without one: axis 0 is cut, as often as its extent and the devices allow.
-
-    [observed 2.10]
-    """
+    """Return the default strategy: axis 0 is cut into as many parts as extent and devices allow. [observed 2.10]"""
     rows = [[1] * len(shape) for shape in op.shapes]
     if op.op_type not in RULES:
         return tuple(map(tuple, rows))
@@ -551,7 +553,7 @@ def default_strategy(op: Operator) -> tuple[tuple[int, ...], ...]:
 
 
 def _divisor(extent: int, devices: int) -> int:
-    """The largest number of devices that divides an extent.
+    """Return the largest divisor of both the extent and the number of devices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The number types of tensors: one row a type, with every spelling that a vendor gives it."""
+"""Number types of tensors: one row for each type, with the spellings of the vendors."""
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -25,7 +25,7 @@ class DType:
     bits : int
         Size of one element.
     descr : str or None
-        The descr that MindSpore writes into an npy header, None where it has none. [spec mindspore 3.5]
+        The descr that MindSpore writes into an npy header, None if there is none. [spec mindspore 3.5]
     kind : str
         ``bool``, ``int``, ``uint``, ``float`` or ``complex``.
     short : str
@@ -64,13 +64,13 @@ class DType:
     def numpy(self) -> "np.dtype[Any]":
         """The numpy type of the elements.
 
-        uint1 is uint8. int4 is a record of one byte that holds a pair: numpy has no name for it, and so that no
-        arithmetic takes it for int8.
+        uint1 is uint8. int4 is a structured type of one byte that contains a pair: numpy has no such type, and
+        arithmetic must not mistake it for int8.
 
         Raises
         ------
         DtypeError
-            For hifloat8, which has codes only.
+            For hifloat8, which has no numpy type.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class DType:
 
 @cache
 def _numpy(name: str) -> "np.dtype[Any]":
-    """The numpy type of a row's elements, asked for with every tensor."""
+    """Return the numpy type of an element; cached, since it is needed for every tensor."""
     import numpy as np
 
     if name in _ML:
@@ -143,12 +143,12 @@ _ALIASES = {"int": "int32", "uint": "uint32", "float": "float32", "double": "flo
 
 
 def dtype(name: "str | DType") -> DType:
-    """The row of a name in any spelling (``float32``, ``Float32``, ``float``).
+    """Return the number type of a name in any spelling (``float32``, ``Float32``, ``float``).
 
     Raises
     ------
     DtypeError
-        For a name that no row has.
+        For an unknown name.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def dtype(name: "str | DType") -> DType:
 
 
 def from_numpy(value: "np.dtype[Any] | type") -> DType:
-    """The row of a numpy type, byte order aside."""
+    """Return the number type of a numpy type, whatever its byte order."""
     import numpy as np
 
     return _row_of(np.dtype(value))
@@ -176,5 +176,5 @@ def from_numpy(value: "np.dtype[Any] | type") -> DType:
 
 @lru_cache(maxsize=64)
 def _row_of(found: "np.dtype[Any]") -> DType:
-    """The row of a numpy type; numpy puts its name together anew each time."""
+    """Return the number type of a numpy type; cached, since numpy rebuilds the name at each access."""
     return dtype("int4" if found.names == _PAIR[:1] else found.newbyteorder("=").name)

@@ -2,7 +2,7 @@
 
 ``name-regex(...)`` of a dump config is such a pattern. Python's own syntax differs in what it accepts (lookbehind,
 named groups, flags, possessive quantifiers) and in what the same text means (``[[:alpha:]]``, ``[]``, ``$``), so the
-text is parsed, not passed on. The error texts are those of the library, since users meet them. [spec mindspore 2.2,
+text is parsed, not passed on. The error texts are those of the library, since users see them. [spec mindspore 2.2,
 spec observed 1.7]
 """
 
@@ -37,7 +37,7 @@ _QUANTIFIERS = "*+?{"
 
 
 class PatternError(ValueError):
-    """A pattern that the C++ library refuses; the text is the library's."""
+    """A pattern that the C++ library rejects; the message is the library's."""
 
 
 def compile_pattern(text: str) -> "re.Pattern[str]":
@@ -58,7 +58,7 @@ def compile_pattern(text: str) -> "re.Pattern[str]":
     """
     try:
         return re.compile(_Parser(text).pattern(), re.ASCII)
-    except (RecursionError, OverflowError):  # deeper, or with more repetitions, than Python follows
+    except (RecursionError, OverflowError):  # nested deeper, or with more repetitions, than Python supports
         raise PatternError(_TOO_LARGE) from None
 
 
@@ -74,7 +74,7 @@ class _Parser:
         self.closed: set[int] = set()
 
     def pattern(self) -> str:
-        """The whole text."""
+        """Translate the whole text."""
         found = self.disjunction()
         if self.at != len(self.text):
             # a lone ")", or a quantifier with nothing before it
@@ -86,7 +86,7 @@ class _Parser:
         return self.text[self.at : self.at + 1]
 
     def take(self, ending: str) -> str:
-        """The next character, or an error that says what was being read."""
+        """Consume the next character; at the end of the text raise an error with the text `ending`."""
         if self.at == len(self.text):
             raise PatternError(ending)
         self.at += 1
@@ -157,7 +157,7 @@ class _Parser:
         return f"{{{bounds}}}"
 
     def brace_number(self) -> str:
-        """The digits at this place, empty where a comma, a brace or the end comes first."""
+        """Read digits; return an empty text if a comma, a brace or the end comes first."""
         digits = ""
         while self.peek() and self.peek() in "0123456789":
             digits += self.take("")
@@ -222,7 +222,7 @@ class _Parser:
         return char
 
     def bracket(self) -> str:
-        """A bracket expression, its opening bracket read already."""
+        """A bracket expression whose opening bracket has been read."""
         negated = self.peek() == "^"
         if negated:
             self.at += 1

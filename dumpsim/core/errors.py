@@ -37,12 +37,12 @@ __all__ = [
 
 
 def nearest(value: object, allowed: Iterable[object]) -> str | None:
-    """The allowed value that `value` stands for in `dumpsim.core.meant`, else the one that is spelled most like it.
+    """Return the allowed value that `value` is a synonym of, else the one with the most similar spelling.
 
     Returns
     -------
     str or None
-        None where nothing comes close.
+        None if no allowed value is close.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class DumpsimError(Exception):
     Parameters
     ----------
     what : str
-        What is wrong, with the offending value; where the vendor's text is known, the vendor's text.
+        What is wrong, with the offending value.
     where : str, optional
         File and JSON path, API argument, byte offset or operator.
     allowed : iterable, optional
@@ -87,7 +87,9 @@ class DumpsimError(Exception):
     nearest : str, optional
         The legal value that was probably meant.
     code : str, optional
-        A stable code such as ``DS-CFG-012``; ``dumpsim explain`` knows it.
+        A stable code such as ``DS-CFG-012``, which ``dumpsim explain`` describes.
+    vendor : str, optional
+        The vendor's text, if known. It becomes the message, and our own text a note.
 
     Examples
     --------
@@ -118,7 +120,7 @@ class DumpsimError(Exception):
             self.add_note(self.explain())
 
     def explain(self) -> str:
-        """Our own sentence: where, what, allowed, nearest, code."""
+        """Return our own text: where, what, allowed, nearest, code."""
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.allowed:
             text += f"; allowed: {', '.join(self.allowed)}"
@@ -130,7 +132,7 @@ class DumpsimError(Exception):
 
 
 class DumpConfigError(DumpsimError, RuntimeError):
-    """A dump config that the vendor refuses; RuntimeError, as MindSpore raises. [spec mindspore 1.1]"""
+    """A dump config that the vendor rejects; a RuntimeError, as in MindSpore. [spec mindspore 1.1]"""
 
 
 class DumpWriteError(DumpsimError, OSError):
@@ -138,11 +140,11 @@ class DumpWriteError(DumpsimError, OSError):
 
 
 class UnreadableError(DumpsimError, ValueError):
-    """A file or tree that cannot be read as a dump; the message holds the file and the offset."""
+    """A file or tree that cannot be read as a dump; the message contains the file and the offset."""
 
 
 class UnfinishedWarning(UserWarning):
-    """A file ends within a line; that line is left out, everything before it is used."""
+    """The last line of a file is incomplete; it is ignored, the lines before it are used."""
 
 
 class MissingFileError(UnreadableError, FileNotFoundError):
@@ -154,11 +156,11 @@ class FormatError(DumpsimError, ValueError):
 
 
 class DtypeError(DumpsimError, TypeError):
-    """A number type that the operation does not know."""
+    """A number type that is unknown, or that the operation does not support."""
 
 
 class BadInputError(DumpsimError, ValueError):
-    """An argument of a dumpsim function has no meaning."""
+    """An argument of a dumpsim function is invalid."""
 
 
 class UnknownValueError(DumpsimError, RuntimeError):
@@ -168,7 +170,7 @@ class UnknownValueError(DumpsimError, RuntimeError):
 
 
 class UnsupportedError(DumpsimError, NotImplementedError):
-    """Something that the real system has and the emulation does not; the message names it."""
+    """A feature of the real system that is not emulated; the message names it."""
 
 
 class CaptureError(DumpsimError, RuntimeError):
@@ -196,7 +198,7 @@ class DeviceError(DumpsimError, RuntimeError):
 
 
 class OutOfMemoryError(DeviceError):
-    """The emulated device has no room; the message shows the memory plan."""
+    """The emulated device is out of memory; the message shows the memory plan."""
 
 
 class PeerError(DeviceError):
@@ -222,12 +224,12 @@ class StreamHazard(DeviceError):
 
 
 class CollectiveError(PeerError):
-    """A collective failed: members called different things, or one of them was late or is gone.
+    """A collective failed: the members' calls differ, or a member was late or has ended.
 
     Parameters
     ----------
     what : str
-        HCCL's sentence.
+        HCCL's message.
     rank : int
         The rank that caused it.
     code : str
@@ -249,4 +251,4 @@ class CollectiveError(PeerError):
 
 
 class FaultPlanError(DumpsimError, ValueError):
-    """A fault plan that cannot be followed."""
+    """A fault plan is invalid."""

@@ -13,22 +13,22 @@ from dumpsim.core.irdoc import IrDoc
 if TYPE_CHECKING:
     import numpy as np
 
-NO_GRAPH = -1  # graph id of an operator that runs at once
+NO_GRAPH = -1  # graph id of an operator that runs outside a graph
 
 __all__ = [
     "NO_GRAPH",
     "Follower",
     "GraphEvent",
     "NodeOutputs",
-    "Place",
     "PlannedGraph",
+    "Reader",
     "RunEvent",
     "Step",
     "Tap",
     "TaskEvent",
     "TensorRef",
     "current",
-    "place_of",
+    "reader_of",
 ]
 
 
@@ -49,10 +49,10 @@ class TensorRef:
     read : callable
         Returns the bytes as a one-dimensional uint8 array that views memory; valid only during the event.
     version : int
-        Grows with every write to the buffer, so that a converted copy can be kept per version.
+        Grows with every write to the buffer, so that converted copies can be cached per version.
     origin : str
-        ``device``, ``constant``, ``segment`` (input handed over by a control-flow segment), ``freed`` (its memory is
-        not in use any more, by the vendor's count) or ``none`` (no address, as for an empty tuple).
+        ``device``, ``constant``, ``segment`` (input passed by a control-flow segment), ``freed`` (its memory is no
+        longer in use, by the vendor's reference count) or ``none`` (no address, as for an empty tuple).
     written : bool
         An operand that the kernel writes.
     producer : str
@@ -81,11 +81,12 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEvent:
-    """A kernel graph was compiled; `first_constant` is the number of constants of its compilation before its own.
+    """A kernel graph was compiled.
 
-    `lost_marks` has the operators that ``set_dump`` chose and a fused node replaced, which has no mark, as pairs of
-    both names. Of a model, `readers` has the operators that read each input, `originals` the operators that each fused
-    one replaced; it is `static` where all shapes are known before it runs.
+    `first_constant` is the number of constants that other graphs of the same compilation have before this one.
+    `lost_marks` contains pairs of names: an operator chosen by ``set_dump``, and the fused node that replaced it, which
+    has no mark. For a model, `readers` maps each input to the operators that read it, `originals` each fused operator
+    to those that it replaced; `static` is true if all shapes are known before the model runs.
     """
 
     doc: IrDoc | None  # None where the compiler makes no IR text
@@ -106,7 +107,7 @@ class GraphEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutputs:
-    """The outputs of a node while another one runs, as device memory holds them now.
+    """The outputs of a node while another one runs, as they are in device memory at that time.
 
     Attributes
     ----------
@@ -116,9 +117,9 @@ class NodeOutputs:
     ran : bool
         The node has run in this run.
     alive : tuple of bool
-        By output: the tensor holds its memory now; another kernel still needs it.
+        For each output, whether its memory still belongs to it, because a later kernel needs it.
     owners : tuple of tuple of str
-        By output: other tensors that hold a part of that memory now, as ``name:slot``.
+        For each output, the other tensors that now occupy a part of its memory, as ``name:slot``.
     """
 
     op_type: str
@@ -133,8 +134,8 @@ class NodeOutputs:
 class RunEvent:
     """A root graph begins or ends one run.
 
-    `parameters` are filled at the end: the inputs with memory of their own of each graph that is a segment of the
-    network's own function, by graph id.
+    `parameters` is set at the end of the run. For each graph that is a segment of the network's main function, by graph
+    id, it contains the inputs that have memory of their own.
     """
 
     root_graph_id: int
@@ -172,11 +173,11 @@ class TaskEvent:
     overflow : bool
         The device raised its overflow flag in this task; `overflow_status` holds the AI Core status bits.
     defer : callable or None
-        Puts a piece of work on the kernel's stream, after the kernel; the tensors that the event names stay alive
-        until that work ran. None where the machine has no such task: the work is then done at once.
+        Queues work on the kernel's stream, after the kernel; the tensors of the event stay alive until it has run. None
+        if the target has no such tasks: the work is then done immediately.
     outputs_of : callable or None
-        ``outputs_of(full_name)`` gives the outputs of a node of the same graph as memory holds them now, None for an
-        unknown name; valid only during the event. None in graphs whose shapes are known to the run only.
+        ``outputs_of(full_name)`` returns the outputs of a node of the same graph as they are in memory now, None for an
+        unknown name; valid only during the event. None in graphs whose shapes are known only at run time.
     """
 
     op_type: str
@@ -213,38 +214,38 @@ class Tap(Protocol):
     def before_task(self, event: TaskEvent) -> None: ...
     def after_task(self, event: TaskEvent) -> None: ...
     def wants(self, event: "TaskEvent | GraphEvent | RunEvent") -> bool:
-        """Cheap question before operands are gathered; False makes the idle path free."""
+        """Whether the tap wants the event; asked before operands are gathered, so that unwanted events cost nothing."""
         ...
 
 
-class Place(Protocol):
-    """How an event of a planned graph reads a tensor: it gives the bytes of now in every run."""
+class Reader(Protocol):
+    """Reads a tensor of a planned graph: returns its current bytes in every run."""
 
     @property
     def version(self) -> int:
-        """The version of the bytes of now, see `TensorRef.version`."""
+        """The version of the current bytes, see `TensorRef.version`."""
         ...
 
     def __call__(self) -> "np.ndarray[Any, Any]":
-        """The bytes."""
+        """Return the bytes."""
         ...
 
 
-def place_of(ref: TensorRef) -> Place:
-    """Where a tensor of a planned event is."""
-    return cast("Place", ref.read)
+def reader_of(ref: TensorRef) -> Reader:
+    """Return the reader of a tensor of a planned event."""
+    return cast("Reader", ref.read)
 
 
 def current(refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
-    """Tensors of a planned event as an event of now would have them."""
-    return tuple(replace(ref, version=place_of(ref).version) for ref in refs)
+    """Return the tensors of a planned event with their current versions."""
+    return tuple(replace(ref, version=reader_of(ref).version) for ref in refs)
 
 
 Step = Callable[[int, int], None]  # called with a task's number and the time on the device's clock
 
 
 class Follower(NamedTuple):
-    """What a tap does each time that a certain task runs.
+    """Callbacks of a tap for one task, called each time it runs.
 
     Attributes
     ----------
@@ -259,12 +260,15 @@ class Follower(NamedTuple):
 class PlannedGraph(Protocol):
     """What a tap does in the runs of a graph whose tasks are the same in every run.
 
-    A tap with a method ``plan`` may give one: ``plan(events)`` gets what `Tap.after_task` would get of each task, with
-    `Place` as the `read` of its tensors, and returns a `PlannedGraph`, or None where it needs the events of every run.
-    Numbers of tasks and times are those of one run. Of a task that overflows or fails the tap gets the event after it
-    instead of a call of `Follower.after`.
+    A tap may have a method ``plan(events)``. It is called with the events that `Tap.after_task` would get, with a
+    `Reader` as the `read` of each tensor, and returns a `PlannedGraph`, or None if the tap needs the events of every
+    run. Task numbers and times are those of one run. If a task overflows or fails, `Tap.after_task` is called instead
+    of `Follower.after`.
     """
 
     def begin(self) -> Sequence[Follower | None] | None:
-        """What goes with each task in the run that has just begun, nothing where it is empty; None: plan anew."""
+        """Return the followers of the tasks for the run that has just begun, None to plan again.
+
+        An empty sequence means that the tap does nothing in this run.
+        """
         ...

@@ -1,4 +1,4 @@
-"""What recomputing an operator shows: the contract between the search for a culprit and the code that recomputes."""
+"""Evidence from recomputing an operator: the interface between `first` and the code that recomputes."""
 
 from dataclasses import dataclass
 from math import inf, nan
@@ -12,15 +12,15 @@ OperatorT_contra = TypeVar("OperatorT_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How far the dumped results of an operator are from what its dumped inputs make.
+    """How far the dumped results of an operator are from those recomputed from its dumped inputs.
 
     Attributes
     ----------
     error : float
-        The largest ``|output - recomputed|``; NaN where nothing was recomputed.
+        The largest ``|output - recomputed|``; NaN if nothing was recomputed.
     explained : float
-        What the number type, the operator and the length of its reduction explain of an element, in the same unit: that
-        of the element for which ``error / explained`` is largest. NaN where nothing was recomputed.
+        The error that the number type, the operator and the length of its reduction can explain, for the element with
+        the largest ``error / explained``; NaN if nothing was recomputed.
     verdict : str
         ``ok``, ``suspect`` or ``skipped``.
     reason : str
@@ -46,7 +46,7 @@ class Evidence:
 
     @property
     def excess(self) -> float:
-        """How many times what is explained the error is; NaN where nothing was recomputed."""
+        """The error as a multiple of the explained error; NaN if nothing was recomputed."""
         if self.explained > 0:
             return self.error / self.explained
         return inf if self.error > 0 else self.error
@@ -61,8 +61,8 @@ class Recompute(Protocol[DumpT_contra, OperatorT_contra]):
         """Return the evidence for or against `operator` of `dumpset`.
 
         With `on`, its counterpart in another dump, the function and the attributes of `operator` are applied to the
-        inputs of `on` and measured against the results of `on`: an error there says that the two operators do not
-        compute the same, though each may do what its own attributes say. What cannot be recomputed is skipped with its
-        reason, never an exception.
+        inputs of `on` and compared with the results of `on`: an error there means that the two operators compute
+        different things, although each may do what its own attributes say. An operator that cannot be recomputed is
+        skipped with a reason; no exception is raised.
         """
         ...

@@ -102,7 +102,7 @@ HOST_ORDERS: MappingProxyType[str, str] = MappingProxyType(
 
 
 def find(name: str) -> Format:
-    """The layout of that name.
+    """Return the layout of that name.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def find(name: str) -> Format:
     Raises
     ------
     FormatError
-        For a name that is not in `FORMATS`.
+        If the name is not in `FORMATS`.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def find(name: str) -> Format:
 
 
 def dialect(name: str) -> Dialect:
-    """The dialect of that name, checked.
+    """Check the name of a dialect and return it.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def dialect(name: str) -> Dialect:
 
 
 def cube_c0(dtype: str, *, itemsize: int, dialect: Dialect = "mindspore", override: int | None = None) -> int:
-    """C0, the number of channels in a block.
+    """Return C0, the number of channels in a block.
 
     MindSpore: 32 for int8 and uint8, 64 for int4, 16 for everything else, float32 and bool too. [spec mindspore 10.1]
     GE: 32 for types of one byte, 16 for the rest. [spec ge 5.1] A reader should trust the last dimension of the shape
@@ -171,7 +171,7 @@ def cube_c0(dtype: str, *, itemsize: int, dialect: Dialect = "mindspore", overri
     dialect : {"mindspore", "ge"}
         Whose rule.
     override : int, optional
-        The C0 to take instead: 1 to 16384.
+        The C0 to use instead: 1 to 16384.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Gates: what a task waits for besides the tasks before it on its stream."""
+"""Gates: conditions that a task waits for, besides the tasks before it on its stream."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,11 +15,11 @@ class Failure:
     rank : int
         The rank that failed.
     time_ns : int
-        When.
+        When it failed.
     error : BaseException
         What the rank's own synchronisation raises.
     lasting : bool
-        The device refuses further work; False: only the queued tasks were dropped.
+        Whether the device refuses further work; if not, only the queued tasks were dropped.
     """
 
     rank: int
@@ -32,40 +32,40 @@ class Waiter(Protocol):
     """A stream, as a gate sees it."""
 
     def wake(self) -> None:
-        """The gate has opened or failed."""
+        """Notify the stream that the gate has opened or failed."""
         ...
 
 
 class Gate(Protocol):
-    """What keeps a task from running: an event, the other ranks of a collective."""
+    """A condition that a task waits for: an event, the other ranks of a collective."""
 
     @property
     def failure(self) -> Failure | None:
-        """Why it will never open; its task then fails instead of running."""
+        """Why the gate will never open; its task then fails instead of running."""
         ...
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
-        """The task is the first of its stream; called once, the gate wakes `waiter` when it opens or fails later."""
+        """Notify the gate, once, that its task is the next of its stream; it wakes `waiter` when it opens or fails."""
         ...
 
     def open_ns(self) -> int | None:
-        """Time from which the task may run, None while it may not."""
+        """Return the time from which the task may run, None while the gate is closed."""
         ...
 
     def leave(self, time_ns: int) -> None:
-        """The task has run and ended then."""
+        """Notify the gate that its task ended at that time."""
         ...
 
     def abandon(self, failure: Failure) -> None:
-        """The task was dropped."""
+        """Notify the gate that its task was dropped."""
         ...
 
     def waits_for(self) -> str:
-        """What is missing, for the deadlock report."""
+        """Return what is missing, for the deadlock report."""
         ...
 
     def give_up(self, report: str) -> Failure | None:
-        """Nobody can progress any longer: why its task fails; None: with the scheduler's own error.
+        """Notify the gate of a deadlock; return the failure of its task, None for the scheduler's own error.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Generators of random numbers that give the numbers of the real system: Philox, Mersenne twisters, minimal standard.
+"""Random number generators that reproduce those of the real system: Philox, Mersenne twisters, minimal standard.
 
 MindSpore draws initial weights from Philox-4x32-10 [source include/common/random.h], Dropout on the CPU from C++'s
 ``std::default_random_engine`` [source dropout_cpu_kernel.cc], and orders data with ``std::mt19937`` and
@@ -106,7 +106,7 @@ def truncated_normal(seed: int, count: int, low: float, high: float, mean: float
 
 
 def minimal_standard(seed: int, skipped: int, count: int) -> Array:
-    """Return float32 numbers in [0, 1) of ``std::minstd_rand0``, after so many that were drawn before.
+    """Return float32 numbers in [0, 1) of ``std::minstd_rand0``, after the first `skipped` ones.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def minimal_standard(seed: int, skipped: int, count: int) -> Array:
     state = seed % _MODULUS or 1
     state = state * pow(_MULTIPLIER, skipped + 1, _MODULUS) % _MODULUS
     states = np.array([state], np.uint64)
-    while states.size < count:  # every pass doubles what is known
+    while states.size < count:  # each pass doubles the number of states
         states = np.concatenate([states, states * np.uint64(pow(_MULTIPLIER, states.size, _MODULUS)) % _MODULUS])
     drawn = (states[:count] - 1).astype(np.float32) / np.float32(2.0**31)
     below: Array = np.minimum(drawn, np.nextafter(np.float32(1), np.float32(0)))
@@ -137,7 +137,7 @@ class Mersenne:
     """
 
     def __init__(self, seed: int) -> None:
-        # as RandomState seeds it, which is C++'s way too
+        # RandomState and C++ seed it in the same way
         self._bits = np.random.MT19937()
         state: Any = np.random.RandomState(seed & _WORD).get_state(legacy=False)
         self._bits.state = state
@@ -149,7 +149,7 @@ class Mersenne:
     def below(self, count: int) -> int:
         """Return an integer in [0, count) as ``std::uniform_int_distribution`` draws it."""
         if count > _WORD:
-            raise OverflowError(f"{count} is more than 32 bits")
+            raise OverflowError(f"{count} does not fit in 32 bits")
         scaling = _WORD // count
         while (word := self.word()) >= count * scaling:
             pass
@@ -162,7 +162,7 @@ class Mersenne:
 
 
 def shuffled(values: Sequence[int], generator: Mersenne) -> list[int]:
-    """Return values in the order that ``std::shuffle`` gives them: two places from one number while both fit.
+    """Return values in the order of ``std::shuffle``, which takes two indices from one random number while both fit.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class Mersenne64:
         self._place = 0
 
     def skip(self, count: int) -> None:
-        """Drop numbers.
+        """Skip `count` numbers.
 
         Examples
         --------

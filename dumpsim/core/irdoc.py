@@ -1,6 +1,6 @@
-"""The neutral form of a graph: what both IR text and IR protobuf say of it.
+"""The neutral form of a graph, from which both IR text and IR protobuf are written.
 
-The runtime makes one of these for every kernel graph; `codecs.irtext` and `codecs.irproto` write and read it.
+The runtime creates an `IrDoc` for every kernel graph; `codecs.irtext` and `codecs.irproto` write and read it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _FRAMEWORK = ("site-packages/mindspore/", "dumpsim/frontends/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLine:
-    """One frame of the script that made a node; lines count from 1, columns from 0, column -1: the text shows none."""
+    """One frame of the call that created a node; lines count from 1, columns from 0 (-1 if the text shows none)."""
 
     path: str
     line: int
@@ -55,8 +55,8 @@ class ParamRef:
 class ConstRef:
     """Operand that is a constant: a number, tuple, string, DType, None, MonadType or a numpy array.
 
-    Constants of equal value and type are one constant of the protobuf form, unless `identity` differs: nodes that late
-    passes make (expanders) bring constants of their own.
+    Constants of equal value and type are one constant in the protobuf form, unless `identity` differs: nodes created by
+    late passes (expanders) have constants of their own.
     """
 
     value: Any
@@ -66,7 +66,7 @@ class ConstRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRef:
-    """An operand by what the text calls it: a parameter of another function graph, or a formal one."""
+    """An operand given by its name in the text: a parameter of another function graph, or a formal parameter."""
 
     name: str
 
@@ -76,7 +76,7 @@ Operand = NodeRef | ParamRef | ConstRef | NameRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelIo:
-    """What the kernel's build info says of one operand or output: device type, format and shape."""
+    """Build info of a kernel for one operand or output: device type, format and shape."""
 
     dtype: str  # TypeId name, "Unknown" for weights
     format: str
@@ -99,7 +99,7 @@ class IrParam:
     is_weight: bool
     has_default: bool = False
     shape_hint: bool = False  # network inputs print " : [2, 3]" after their type
-    more_devices: tuple[KernelIo, ...] = ()  # of a tuple: what `device` says, of the further members
+    more_devices: tuple[KernelIo, ...] = ()  # for a tuple: `device` of the items after the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +135,12 @@ class IrFunction:
     Attributes
     ----------
     name, parent : str
-        Its own, and that of the graph whose parameters it reads.
+        Its own name, and that of the graph whose parameters it reads.
     formals : tuple of (str, Abstract)
         Its parameters as operands print them, ``%para7_x``, with their types.
     nodes : tuple of IrNode
     is_last : bool
-        The text has it after the graph that calls it: its first node reads a parameter of that graph.
+        The text shows it after the calling graph, because its first node reads a parameter of that graph.
     """
 
     name: str
@@ -163,8 +163,10 @@ class IrDoc:
     total_cnodes: int = 0
     instance: str = "0x0"
     order: tuple[str, ...] = ()
-    is_stage: bool = False  # a graph of the front end, which has no kernels: other lines of nodes and parameters
-    functions: tuple[IrFunction, ...] = ()  # that it calls
+    is_stage: bool = (
+        False  # a graph of the front end, without kernels; nodes and parameters are printed differently
+    )
+    functions: tuple[IrFunction, ...] = ()  # the functions that it calls
 
     def kernels(self) -> Iterator[IrNode]:
         """Nodes that a device runs."""
@@ -172,7 +174,7 @@ class IrDoc:
 
 
 def script_line(lines: Sequence[SourceLine]) -> SourceLine | None:
-    """The innermost line that is the script's own, not the framework's; `lines` are outermost first.
+    """Return the innermost line that belongs to the script, not to the framework; `lines` are outermost first.
 
     Examples
     --------

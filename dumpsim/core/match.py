@@ -1,8 +1,8 @@
 """The ``kernels`` rules of a dump config: which full names a list of texts selects.
 
 Every element is written back as JSON, loses its quotes and blanks, and then is a pattern, an operator type or a full
-name. That is why a regex can hold no blank and why ``\\\\d`` never matches a digit. [spec mindspore 2.2, spec observed
-1.7]
+name. That is why a regex cannot contain a blank and why ``\\\\d`` never matches a digit. [spec mindspore 2.2, spec
+observed 1.7]
 """
 
 import json
@@ -25,7 +25,7 @@ class KernelRule:
     Attributes
     ----------
     text : str
-        The element after quotes and blanks are gone; what the vendor's messages print.
+        The element without quotes and blanks, as the vendor's messages print it.
     kind : str
         ``regex`` (matches the whole full name), ``name`` (equals it) or ``type`` (part of the operator type, any case).
     """
@@ -74,14 +74,14 @@ class KernelRules:
         Raises
         ------
         DumpConfigError
-            For a pattern that the C++ library refuses, with the library's text.
+            For a pattern that the C++ library rejects, with the library's text.
         """
         found: dict[str, KernelRule] = {}
         duplicates: list[str] = []
         for index, element in enumerate(elements):
             text = element_text(element)
             if text == "":
-                continue  # skipped; a list of nothing else selects everything
+                continue  # skipped; a list with only such elements selects everything
             if text in found:
                 duplicates.append(text)
             else:
@@ -91,8 +91,10 @@ class KernelRules:
         return cls(rules=rules, duplicates=tuple(duplicates))
 
     def match(self, full_name: str) -> "KernelRule | None":
-        """The first rule that selects this name, one that selects everything where there are none, None where none
-        does."""
+        """Return the first rule that selects this name, None if no rule does.
+
+        Without rules, return one that selects everything.
+        """
         if not self.rules:
             return EVERYTHING
         return next((rule for rule in self.rules if rule.matches(full_name)), None)
@@ -102,7 +104,7 @@ EVERYTHING = KernelRule(text="", kind="type")
 
 
 def element_text(element: object) -> str:
-    """A JSON element as the vendor compares it.
+    """Return a JSON element as the vendor compares it.
 
     Examples
     --------
@@ -111,13 +113,13 @@ def element_text(element: object) -> str:
     """
     try:
         text = json.dumps(element, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    except RecursionError:  # nested a thousand deep: the name of nothing
+    except RecursionError:  # nested a thousand levels deep: matches no name
         text = "[...]"
     return text.replace('"', "").replace(" ", "")
 
 
 def type_part(full_name: str) -> str:
-    """What a type rule looks at: between the last ``/`` and the last ``-``.
+    """Return the part of a name that a type rule examines: between the last ``/`` and the last ``-``.
 
     Examples
     --------
@@ -138,7 +140,7 @@ def _rule(text: str, index: int, patterns: bool) -> KernelRule:
                 pattern = compile_pattern(text[len(_REGEX_HEAD) : -1])
             except PatternError as error:
                 raise DumpConfigError(
-                    f"{text!r} holds a malformed regular expression",
+                    f"{text!r} contains an invalid regular expression",
                     where=f"$.common_dump_settings.kernels[{index}]",
                     allowed=("an ECMAScript pattern that matches the whole full name",),
                     vendor=str(error),

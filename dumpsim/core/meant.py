@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 __all__ = ["MEANT", "meant"]
 
-# legal word -> what people type for it; a legal word of several places is one entry
+# legal word -> what people type for it; one entry if the word is legal for several options
 _WORDS: dict[str, str] = {
     # devices
     "ascend": "npu, aicore, atlas, cann, d, davinci, hisilicon, huawei, 910a, 910b, 910c, 310, 310p",
@@ -132,7 +132,7 @@ _WORDS: dict[str, str] = {
     "MS_DIAGNOSTIC_DATA_PATH": "diagnostic, diagnostic_path",
 }
 
-# words that resemble a legal one and mean another thing: no guess is better
+# words that resemble a legal one but mean something else: no suggestion is better than a wrong one
 _NOTHING = ("tpu", "mps", "metal", "xpu", "mlu", "musa")
 
 
@@ -144,7 +144,7 @@ def _table() -> dict[str, tuple[str, ...]]:
     return found
 
 
-# what people type, in lower case -> what they may mean, by place
+# what people type, in lower case -> the legal words that they may mean, one per option
 MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(_table())
 
 _SPELLINGS = (

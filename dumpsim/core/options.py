@@ -1,4 +1,4 @@
-"""What a mode wants of compilation and execution; front ends pass it down, so that the emulator knows no mode."""
+"""Compile and run options that a dump mode requires; front ends pass them, so that the emulator knows no modes."""
 
 from dataclasses import dataclass
 
@@ -24,21 +24,21 @@ class CompileOptions:
     pipeline : str
         Name of the passes that compile a network, see `dumpsim.graph.pipeline.PIPELINES`.
     engine : str
-        What computes the kernels, as in `dumpsim.runtime.engine.table.ENGINES`; "" takes the session's.
+        The kernel engine, a name of `dumpsim.runtime.engine.table.ENGINES`; "" uses that of the session.
     cube_ops : frozenset of str
         Operators of the matrix unit.
     cube_dtype : str or None
-        Its number type for float32 operands in private formats; None keeps float32.
+        Number type of the matrix unit for float32 operands in private formats; None keeps float32.
     ge_graph : str
-        ``DUMP_GE_GRAPH``: how much of the graph the text of each stage of compilation shows; "" makes no text.
+        ``DUMP_GE_GRAPH``: how much of the graph the text of each compilation stage shows; "" writes no text.
     ge_level : str
-        ``DUMP_GRAPH_LEVEL``: of which stages.
+        ``DUMP_GRAPH_LEVEL``: the stages whose text is written.
     memory_reuse : bool
-        Buffers of dead tensors are used again; synchronous dump turns it off. [spec mindspore 12.1]
+        Reuse the buffers of dead tensors; synchronous dump turns it off. [spec mindspore 12.1]
     fusion : bool
-        Kernels of a graph that a front end made for GE are joined.
+        Fuse the kernels of a graph that a front end built for GE.
     backward_graphs : bool
-        The gradient of what ran op by op (PYNATIVE) is a compiled graph; where not, it runs op by op, too.
+        Compile the gradient of operators that ran one by one (PYNATIVE) as a graph; if false, it runs op by op, too.
     """
 
     release: str = "seed"

@@ -1,4 +1,4 @@
-"""Names of files that are being written: no two writers, of one process or of several machines, share one."""
+"""Names of files that are being written, unique over the writers of a process, a machine and several machines."""
 
 import os
 import socket
@@ -8,13 +8,13 @@ from itertools import count
 
 __all__ = ["CLAIM", "PART", "is_ours", "machine", "part_name", "writer_of"]
 
-PART = ".dumpsim-part-"  # and the machine, the process, a number
-CLAIM = ".dumpsim-claim-"  # and whose directory it is
+PART = ".dumpsim-part-"  # followed by machine, process and number
+CLAIM = ".dumpsim-claim-"  # followed by the owner of the directory
 _NUMBERS = count()
 
 
 def part_name() -> str:
-    """Return a new name for a file that is not finished.
+    """Return a new name for an unfinished file.
 
     Examples
     --------
@@ -25,12 +25,12 @@ def part_name() -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file of that name is one of ours that is not a part of a dump: unfinished, or a claim."""
+    """Whether the name is that of an unfinished file or a claim, which are not part of a dump."""
     return name.startswith((PART, CLAIM))
 
 
 def writer_of(name: str) -> int | None:
-    """Return the process that writes an unfinished file, None where it cannot be known on this machine.
+    """Return the process that writes an unfinished file, None if it runs on another machine.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def writer_of(name: str) -> int | None:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """Return an identifier of the machines, boots and containers that number their processes by themselves."""
+    """Return an identifier of the process namespace: it differs between machines, boots and containers."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             found = file.read() + os.readlink("/proc/self/ns/pid")

@@ -1,4 +1,4 @@
-"""The record: all that a dump knows of one tensor. Writers make it, readers give it back."""
+"""The record of one tensor in a dump. Writers create records, readers return them."""
 
 from dataclasses import dataclass
 

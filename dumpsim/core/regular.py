@@ -1,10 +1,10 @@
 """Open regular files only: no links, pipes, devices or directories, and no file above a limit.
 
-All files of dumps, configs and plans are opened here (`tests/test_opens.py` checks that), since each of them may
-come from strangers: a link to ``/dev/zero`` must not fill the memory, and a pipe must not make a reader wait.
+All files of dumps, configs and plans are opened here (`tests/test_opens.py` checks that), since they may come from an
+untrusted source: a link to ``/dev/zero`` must not fill the memory, and a pipe must not block a reader.
 
 The path that a user names may itself be a link (``follow=True``, or the root of a dump). Links inside a dump are
-refused, also those that stand in for its directories (`below`).
+refused, including links in place of its directories (`below`).
 """
 
 import errno
@@ -72,7 +72,7 @@ class RegularFile:
         return b"".join(parts)
 
     def read_into(self, target: memoryview, offset: int) -> int:
-        """Fill `target` from `offset` on; return how many bytes the file had for it."""
+        """Fill `target` from `offset` on; return the number of bytes read."""
         done = 0
         while done < target.nbytes and (count := os.preadv(self.descriptor, [target[done:]], offset + done)):
             done += count
@@ -125,7 +125,7 @@ def open_regular(
     ------
     UnreadableError
         For anything that is not a regular file, cannot be opened, or is larger than `limit`; a `MissingFileError`,
-        which is a FileNotFoundError too, where there is nothing.
+        which is a FileNotFoundError too, if the file does not exist.
 
     Examples
     --------
@@ -161,17 +161,17 @@ def read_bytes(path: StrPath, limit: int, *, below: StrPath | None = None, follo
 
 
 def read_text(path: StrPath, limit: int, *, below: StrPath | None = None) -> str:
-    """Return the text of a regular file, bytes that are not UTF-8 replaced; as `open_regular`."""
+    """Return the text of a regular file; bytes that are not UTF-8 are replaced. Errors as of `open_regular`."""
     return read_bytes(path, limit, below=below).decode("utf-8", "replace")
 
 
 def regular_names(directory: StrPath, *, below: StrPath) -> list[str]:
-    """Return the sorted names of the regular files in a directory; nothing where it does not exist.
+    """Return the sorted names of the regular files in a directory; an empty list if it does not exist.
 
     Raises
     ------
     UnreadableError
-        If the directory, or one between `below` and it, is a link or no directory.
+        If the directory, or one between `below` and it, is a link or not a directory.
     """
     where = os.fspath(directory)
     try:
@@ -188,7 +188,7 @@ def regular_names(directory: StrPath, *, below: StrPath) -> list[str]:
 
 
 def _open_below(below: str, path: str, flags: int = _FLAGS) -> int:
-    """Open `path` step by step from `below` on, no step over a link."""
+    """Open `path`, one directory at a time from `below` on, without following links."""
     at = os.open(below, _DIRECTORY)
     name = ""
     try:
@@ -207,12 +207,12 @@ def _open_below(below: str, path: str, flags: int = _FLAGS) -> int:
 
 
 def _kind(mode: int) -> str:
-    """What something is that is not a regular file."""
+    """Describe a file that is not regular, an empty text for a regular one."""
     return next((what for test, what in _KINDS if test(mode)), "")
 
 
 def _refusal(where: str, error: OSError | ValueError) -> UnreadableError:
-    """The error of a file that was not opened."""
+    """Return the error of a file that was not opened."""
     if isinstance(error, ValueError):
         return UnreadableError(
             f"is not a path: {error}", where=where.encode(errors="replace").decode(), code="DS-FIL-001"

@@ -1,4 +1,4 @@
-"""The settings of one run: what `dumpsim run` hands to the process of the script, through the environment."""
+"""The settings of one run, which `dumpsim run` passes to the process of the script in an environment variable."""
 
 import json
 import os
@@ -29,10 +29,10 @@ class RunSettings:
     Attributes
     ----------
     device : str or None
-        ``ascend``, ``gpu`` or ``cpu``: overrides the script's device_target; None leaves it to the script, then Ascend.
-        [decisions]
+        ``ascend``, ``gpu`` or ``cpu``: overrides the script's device_target; None uses that of the script, by default
+        Ascend. [decisions]
     chip : str or None
-        A name of `dumpsim.device.chip.CHIPS`; None takes the device's default (910B for Ascend). [decisions]
+        A name of `dumpsim.device.chip.CHIPS`; None uses the device's default (910B for Ascend). [decisions]
     mindspore : str
         The version profile: ``seed``, ``2.7`` or ``2.10``.
     overrides : mapping of str to str
@@ -40,34 +40,34 @@ class RunSettings:
     clock : str
         ``virtual`` (the same time stamps in every run) or ``wall``.
     engine : str
-        What computes the kernels: ``numpy``, or ``null`` for shapes, addresses and times without values.
+        The kernel engine: ``numpy``, or ``null`` for shapes, addresses and times without values.
     seed : int
-        Seed of everything random that the script does not seed itself.
+        Seed of all random numbers that the script does not seed itself.
     faults : str or None
         Path of a fault plan.
     manifest : str or None
-        Path of the manifest, None for none.
+        Path of the manifest; None writes none.
     append : bool
-        Continue in a dump root that already holds this rank's files.
+        Continue in a dump root that already contains files of this rank.
     durable : bool
-        Bring the dump's files and directories to stable storage (fsync).
+        Flush the dump's files and directories to disk (fsync).
     quiet : bool
-        No summary on stderr.
+        Print no summary on stderr.
     reduce_order : str
-        In which order collectives reduce: ``rank``, ``ring``, ``tree``, ``fp32acc`` or ``random:SEED``.
+        Order in which collectives reduce: ``rank``, ``ring``, ``tree``, ``fp32acc`` or ``random:SEED``.
     collective_check : str
-        Which collectives are compared between ranks: ``all``, those that are the ``first`` of their type in a group (as
-        HCCL does), or ``off``.
+        Which collectives are compared between ranks: ``all``, the ``first`` of each type in a group (as in HCCL), or
+        ``off`` for none.
     transport : str
-        How ranks reach each other: ``local`` in one process, ``process`` through shared memory, ``mpi``.
+        How ranks communicate: ``local`` in one process, ``process`` through shared memory, ``mpi``.
     schedule : str
-        In which order the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
+        Order in which the ranks of one process take turns: ``rank``, ``reverse`` or ``random:SEED``.
     check_races : bool
-        Stop where streams work on the same memory and no event orders them.
+        Stop if streams use the same memory and no event orders them.
     plan : str or None
-        Directory for the account of a dump that is planned: nothing of the dump is written.
+        Directory for the report of a planned dump; the dump itself is not written.
     plan_steps : int
-        Steps after which the script of a plan ends.
+        Number of steps after which the script of a planned dump ends.
 
     Examples
     --------
@@ -108,19 +108,19 @@ class RunSettings:
                 )
 
     def to_text(self) -> str:
-        """JSON for the environment variable."""
+        """Return JSON for the environment variable."""
         return json.dumps(asdict(self) | {"overrides": dict(self.overrides)}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> "RunSettings":
-        """The settings that `to_text` wrote."""
+        """Return the settings that `to_text` wrote."""
         return cls(**json.loads(text))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "RunSettings":
-        """The settings of this process; the defaults where `dumpsim run` did not start it.
+        """Return the settings of this process; the defaults if `dumpsim run` did not start it.
 
-        An equal text gives the same object: operators of PYNATIVE ask in each call.
+        Equal texts return the same, cached object, since PYNATIVE operators call this each time.
         """
         return _settings((os.environ if environment is None else environment).get(VARIABLE) or "{}")
 

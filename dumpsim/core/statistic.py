@@ -1,4 +1,4 @@
-"""The statistics of a tensor: one row each, read by every room that computes, writes, reads or shows them.
+"""The statistics of a tensor: one row each, used by all code that computes, writes, reads or shows them.
 
 A new row also needs an attribute of that name in `dumpsim.tensor.stats.Statistics`; everything else follows.
 """
@@ -30,7 +30,7 @@ DIGITS = 6  # significant digits in files [spec mindspore 4.3]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """How the value of a tensor follows from those of its two parts; `start` is the value of no elements."""
+    """How the value of a tensor follows from those of its two parts; `start` is the value of an empty tensor."""
 
     start: float
     combine: Callable[[Any, Any], Any]
@@ -44,9 +44,9 @@ class GeColumn:
     ----------
     title : str
     processor : bool
-        The device's own processor writes it.
+        Whether the device's own processor writes it.
     optional : bool
-        ``dump_stats`` may name it.
+        Whether ``dump_stats`` may name it.
     """
 
     title: str
@@ -73,10 +73,10 @@ class Statistic:
     not_finite : bool
         Counts elements that are NaN or infinite.
     merge : Merge or None
-        None where it follows from others.
+        None if it follows from other statistics.
     ge : GeColumn or None
     device : mapping of str to set of str
-        Number types that the device's kernel takes, by precision; empty where the device has none. [spec mindspore 4.4]
+        Number types that the device's kernel supports, by precision; empty if there is no kernel. [spec mindspore 4.4]
     """
 
     name: str
@@ -101,23 +101,23 @@ class Digest:
 
 
 def _larger(one: float, other: float) -> float:
-    """The larger of two numbers, NaN where one of them is; of equal ones the first."""
+    """Return the larger of two numbers, NaN if one of them is, the first if they are equal."""
     return math.nan if one != one or other != other else other if one < other else one
 
 
 def _smaller(one: float, other: float) -> float:
-    """The smaller of two numbers, NaN where one of them is; of equal ones the first."""
+    """Return the smaller of two numbers, NaN if one of them is, the first if they are equal."""
     return math.nan if one != one or other != other else other if other < one else one
 
 
 _SUM = Merge(0, operator.add)
 _FLOATS = frozenset({"bfloat16", "float16", "float32"})
 _NUMBERS = _FLOATS | {"float64", "int8", "int16", "int32", "int64", "uint8"}
-_EXTREMA = {"high": _NUMBERS | {"bool"}, "low": _NUMBERS}  # low: the kernel widens bool to int32, without room for it
+_EXTREMA = {"high": _NUMBERS | {"bool"}, "low": _NUMBERS}  # not bool in low: the kernel would widen it to int32
 _BOTH = {"high": _NUMBERS, "low": _NUMBERS}
 _NORM = {"high": _FLOATS, "low": _FLOATS}
 
-# in the order in which they are shown
+# in display order
 STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         name="max", category="max", title="Max Value", listed=0, merge=Merge(-math.inf, _larger),
@@ -173,7 +173,7 @@ TITLES = {row.name: row.title for row in _COLUMNS}
 
 
 def printed(value: float | int) -> str:
-    """A number as a C++ stream prints it: six significant digits. [spec mindspore 4.3]
+    """Format a number as a C++ stream does: six significant digits. [spec mindspore 4.3]
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The ``iteration`` grammar of MindSpore's dump config: ``all``, or numbers and ranges between bars.
 
-The grammar is looser than it looks: a token that is no number and no range is accepted and never matches.
+The grammar is looser than it looks: a token that is neither a number nor a range is accepted and never matches.
 [spec mindspore 2.1, spec observed 1.5]
 """
 
@@ -17,12 +17,12 @@ _ULONG_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The iterations that a config asks for.
+    """The iterations that a config selects.
 
     Attributes
     ----------
     text : str
-        The text as the config has it.
+        The text in the config.
     every : bool
         The text is ``all``.
     ranges : tuple of (int, int)
@@ -58,13 +58,13 @@ class Steps:
         ----------
         text : str
         blanks : bool
-            Blanks around numbers are legal, as the seed's own example has them; the observed releases refuse them.
+            Whether blanks around numbers are legal, as in the seed's own example; the observed releases reject them.
             [decisions]
 
         Raises
         ------
         DumpConfigError
-            For a character that the grammar does not have; the vendor's text is the message.
+            For a character that the grammar does not allow; the message is the vendor's text.
 
         Examples
         --------
@@ -107,25 +107,25 @@ class Steps:
         return cls(text=text, ranges=tuple(ranges), oversized=tuple(oversized), idle=tuple(idle))
 
     def __contains__(self, iteration: object) -> bool:
-        """Whether the iteration is asked for."""
+        """Whether the iteration is selected."""
         if self.every:
             return True
         return isinstance(iteration, int) and any(low <= iteration <= high for low, high in self.ranges)
 
     @property
     def never(self) -> bool:
-        """The text is legal and matches no iteration at all."""
+        """Whether the text is legal but matches no iteration."""
         return not self.every and not any(low <= high for low, high in self.ranges)
 
 
 def _without_blanks(text: str) -> str:
-    """The text without blanks around numbers; a blank inside a number stays, so that the alphabet refuses it."""
+    """Remove the blanks around numbers; a blank inside a number remains, so that the text is rejected."""
     tokens = ("-".join(side.strip() for side in token.split("-")) for token in text.split("|"))
     return "|".join(tokens)
 
 
 def _nearest(text: str) -> str | None:
-    """A legal text that was probably meant."""
+    """Return the legal text that was probably meant."""
     bare = text.replace(" ", "").replace(",", "|").lower()
     if bare == "all":
         return "all"

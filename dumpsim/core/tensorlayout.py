@@ -1,4 +1,4 @@
-"""How a tensor lies over the devices: a device matrix and, for each axis, the device dimension that cuts it.
+"""How a tensor is distributed over devices: a device matrix and, for each axis, the device dimension that cuts it.
 
 The ranks of a stage are laid out row-major in the device matrix. Device dimensions are counted from the right, as the
 vendor does. [spec parallel 2.1]
@@ -16,7 +16,7 @@ Axis = int | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """A tensor over the devices of a stage.
+    """The layout of a tensor over the devices of a stage.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class TensorLayout:
 
     @classmethod
     def whole(cls, shape: Sequence[int], devices: int) -> "TensorLayout":
-        """A tensor that every device has whole."""
+        """Return the layout of a tensor that every device has whole."""
         return cls((devices,), (WHOLE,) * len(shape), tuple(shape))
 
     @property
@@ -73,31 +73,31 @@ class TensorLayout:
         return all(extent % count == 0 for extent, count in zip(self.shape, self.cuts, strict=True))
 
     def extent(self, dim: int) -> int:
-        """Devices along a dimension, which is counted from the right."""
+        """Return the number of devices along a dimension, which is counted from the right."""
         return self.device_matrix[len(self.device_matrix) - 1 - dim]
 
     def stride(self, dim: int) -> int:
-        """Distance of neighbours along a dimension."""
+        """Return the distance in ranks between neighbours along a dimension."""
         return prod(self.device_matrix[len(self.device_matrix) - dim :])
 
     def coordinate(self, rank: int, dim: int) -> int:
-        """Where a rank stands along a dimension."""
+        """Return the coordinate of a rank along a dimension."""
         return rank // self.stride(dim) % self.extent(dim)
 
     def index(self, rank: int, axis: int) -> int:
-        """Which part of an axis a rank has."""
+        """Return which part of an axis a rank has."""
         found = 0
         for dim in dims_of(self.tensor_map[axis]):
             found = found * self.extent(dim) + self.coordinate(rank, dim)
         return found
 
     def region(self, rank: int) -> tuple[slice, ...]:
-        """Where the part of a rank lies in the whole tensor."""
+        """Return the position of a rank's part in the whole tensor."""
         starts = [self.index(rank, axis) * size for axis, size in enumerate(self.slice_shape)]
         return tuple(slice(start, start + size) for start, size in zip(starts, self.slice_shape, strict=True))
 
     def group(self, dims: Iterable[int], rank: int) -> tuple[int, ...]:
-        """The ranks that differ from a rank in no other dimension than `dims`, ascending."""
+        """Return the ranks that differ from a rank only in the dimensions `dims`, ascending."""
         found = [rank]
         for dim in set(dims):
             own, stride = self.coordinate(rank, dim), self.stride(dim)
@@ -105,11 +105,11 @@ class TensorLayout:
         return tuple(sorted(found))
 
     def replicas(self, rank: int) -> tuple[int, ...]:
-        """The ranks that have the same part as a rank, itself among them."""
+        """Return the ranks that have the same part as a rank, including itself."""
         return self.group(set(range(len(self.device_matrix))) - self.used, rank)
 
     def split(self) -> "TensorLayout":
-        """The same parts with one device dimension an axis: an axis that several dimensions cut becomes several axes.
+        """Return the same parts with one device dimension per axis; an axis cut by several ones becomes several axes.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class TensorLayout:
         return TensorLayout(self.device_matrix, tuple(axes), tuple(shape))
 
     def squeezed(self, *, axes: bool = False) -> "TensorLayout":
-        """Without device dimensions of one device, and on request without axes of extent 1.
+        """Return the layout without device dimensions of size 1 and, on request, without axes of extent 1.
 
         Examples
         --------
@@ -142,14 +142,14 @@ class TensorLayout:
             number[dim] = len(matrix) if self.extent(dim) > 1 else WHOLE
             if self.extent(dim) > 1:
                 matrix.insert(0, self.extent(dim))
-        kept = [(_renumbered(a, number), n) for a, n in zip(self.tensor_map, self.shape, strict=True)]
+        found = [(_renumbered(a, number), n) for a, n in zip(self.tensor_map, self.shape, strict=True)]
         if axes:
-            kept = [(a, n) for a, n in kept if n > 1] or [(WHOLE, 1)]
-        return TensorLayout(tuple(matrix) or (1,), tuple(a for a, _ in kept), tuple(n for _, n in kept))
+            found = [(a, n) for a, n in found if n > 1] or [(WHOLE, 1)]
+        return TensorLayout(tuple(matrix) or (1,), tuple(a for a, _ in found), tuple(n for _, n in found))
 
 
 def dims_of(axis: Axis) -> tuple[int, ...]:
-    """The device dimensions that cut an axis."""
+    """Return the device dimensions that cut an axis."""
     if isinstance(axis, tuple):
         return tuple(dim for dim in axis if dim != WHOLE)
     return () if axis == WHOLE else (axis,)

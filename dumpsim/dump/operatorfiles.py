@@ -10,7 +10,7 @@ from dumpsim.archive.sink import Sink
 from dumpsim.codecs.dumpdata import DumpData, HeaderPlan, Item, dtype_number, format_number, ge_number, header
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import TensorRef, place_of
+from dumpsim.core.events import TensorRef, reader_of
 from dumpsim.dump.convert import graph_format
 from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write, later
 from dumpsim.dump.writelog import WriteLog
@@ -49,7 +49,7 @@ class OperatorFiles:
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
         """Prepare the file of an operator that runs again and again: names and times are put in, bytes are not
         copied."""
-        places = [(ref, place_of(ref)) for ref in (*inputs, *outputs) if ref.nbytes]
+        places = [(ref, reader_of(ref)) for ref in (*inputs, *outputs) if ref.nbytes]
         head = name_head(source)
         if not places or not fits(head):
             return later(self, source, inputs, outputs)

@@ -17,7 +17,7 @@ from dumpsim.codecs.dumpdata import Item
 from dumpsim.codecs.opcsv import ALL, ITEMS, Row, header, row_end, row_start
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import TensorRef, place_of
+from dumpsim.core.events import TensorRef, reader_of
 from dumpsim.core.format import FORMATS
 from dumpsim.core.statistic import DIGITS
 from dumpsim.dump.convert import device_values
@@ -106,7 +106,7 @@ class OperatorStatistics:
         if limited or not fits(head) or not any(ref.nbytes for _, ref in tensors):
             return later(self, source, inputs, outputs)
         title, count = header(self._chosen), len(tensors)
-        rows = [(_start(io, ref), place_of(ref), self._known_of(ref), self._measure_of(ref)) for io, ref in tensors]
+        rows = [(_start(io, ref), reader_of(ref), self._known_of(ref), self._measure_of(ref)) for io, ref in tensors]
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
         def dump(directory: str, iteration: int, task_id: int) -> None:
@@ -144,7 +144,7 @@ class OperatorStatistics:
         plain = kind.name in _MEASURED and FORMATS[ref.device_format].dump == "copy"
         if self._chosen is not None or not plain or not ref.nbytes or kind.nbytes(prod(ref.device_shape)) != ref.nbytes:
             return slow
-        measure, place = measurer(kind.numpy), place_of(ref)
+        measure, place = measurer(kind.numpy), reader_of(ref)
 
         def text() -> str:
             found = measure(place())

@@ -14,7 +14,7 @@ from dumpsim.archive.tree import STATISTIC
 from dumpsim.codecs import npy, opdebug, statcsv
 from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import Place, TensorRef, place_of
+from dumpsim.core.events import Reader, TensorRef, reader_of
 from dumpsim.core.record import Record
 from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
@@ -102,7 +102,7 @@ class TensorFiles:
 
     def _planned(self, source: Source, io: str, ref: TensorRef) -> "Callable[[str, Source], None]":
         """What dumps one tensor of such an operator."""
-        place = place_of(ref)
+        place = reader_of(ref)
         bare = self._request.tensors and self._request.statistics is None
         descr = ref.dtype.descr
         head, tail = self._names.npy_parts(
@@ -345,7 +345,7 @@ class TensorFiles:
             self._tally.rows += 1
 
 
-def _current(ref: TensorRef, place: Place) -> TensorRef:
+def _current(ref: TensorRef, place: Reader) -> TensorRef:
     """A tensor of a planned operator as it is now."""
     return replace(ref, version=place.version)
 

@@ -56,7 +56,7 @@ class Unit(Protocol):
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
         """Prepare what `operator` does, for one that runs again and again in the same memory.
 
-        The tensors have a `Place` as their `read`; iteration and number of the task are those of each run.
+        The tensors have a `Reader` as their `read`; iteration and number of the task are those of each run.
         """
         ...
 

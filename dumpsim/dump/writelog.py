@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.core.events import Place, TensorRef
+from dumpsim.core.events import Reader, TensorRef
 from dumpsim.dump.info import Log
 from dumpsim.dump.summary import Tally
 from dumpsim.dump.unit import Source
@@ -53,7 +53,7 @@ class WriteLog:
         if self._manifest:
             self._note(directory, name, source, ref, ref.version)
 
-    def add_places(self, directory: str, name: str, source: Source, refs: Sequence[tuple[TensorRef, Place]]) -> None:
+    def add_places(self, directory: str, name: str, source: Source, refs: Sequence[tuple[TensorRef, Reader]]) -> None:
         """The same of tensors of a planned graph."""
         self.tally.tensors += len(refs)
         if self._manifest:

@@ -12,7 +12,7 @@ import numpy as np
 from dumpsim.codecs.irproto import constants
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import DType, dtype
-from dumpsim.core.events import NO_GRAPH, GraphEvent, NodeOutputs, Place, RunEvent, Tap, TaskEvent, TensorRef
+from dumpsim.core.events import NO_GRAPH, GraphEvent, NodeOutputs, Reader, RunEvent, Tap, TaskEvent, TensorRef
 from dumpsim.core.irdoc import ConstRef
 from dumpsim.device.arena import Bytes
 from dumpsim.device.memory import Buffer
@@ -25,14 +25,14 @@ from dumpsim.runtime.buildinfo import with_build_info
 from dumpsim.runtime.plan import Argument, Call, GraphPlan, HostValue, is_dynamic
 from dumpsim.runtime.slot import PLAIN, Array, Slot
 
-__all__ = ["Observers", "PlaceOf", "Wanted", "bytes_ref", "host_array", "host_ref", "slot_ref"]
+__all__ = ["Observers", "ReaderOf", "Wanted", "bytes_ref", "host_array", "host_ref", "slot_ref"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 _BYTE = dtype("uint8")
 
 Wanted = tuple[list[Tap], dict[str, Any]]  # the taps that want a task's event, and its fields
 _Hosts = dict[tuple[int, int], TensorRef]
-PlaceOf = Callable[[Slot, int], Place]  # the place of a tensor of so many bytes in every run
+ReaderOf = Callable[[Slot, int], Reader]  # the reader of a tensor of so many bytes, for every run
 
 
 class Observers:
@@ -152,7 +152,7 @@ class Observers:
         }
 
     def gathered(
-        self, binding: Binding, call: Call, fields: dict[str, Any], place: "PlaceOf | None" = None
+        self, binding: Binding, call: Call, fields: dict[str, Any], place: "ReaderOf | None" = None
     ) -> dict[str, Any]:
         """Add the tensors of the task to the fields; for `place` see `slot_ref`."""
         fields["operands"] = self._operands(binding, call, place=place)
@@ -285,7 +285,7 @@ class Observers:
         binding: Binding,
         call: Call,
         before: tuple[TensorRef, ...] = (),
-        place: "PlaceOf | None" = None,
+        place: "ReaderOf | None" = None,
     ) -> tuple[TensorRef, ...]:
         """Return references to a call's current operands, with one slot for each tensor of a tuple.
 
@@ -317,7 +317,7 @@ class Observers:
         return tuple(refs)
 
 
-def _outputs(binding: Binding, call: Call, place: "PlaceOf | None" = None) -> tuple[TensorRef, ...]:
+def _outputs(binding: Binding, call: Call, place: "ReaderOf | None" = None) -> tuple[TensorRef, ...]:
     """Return references to a call's current outputs."""
     return tuple(slot_ref(binding, output, output.slot, produced=True, place=place) for output in call.outputs)
 
@@ -398,7 +398,7 @@ def slot_ref(
     *,
     is_own: bool = True,
     produced: bool = False,
-    place: PlaceOf | None = None,
+    place: ReaderOf | None = None,
 ) -> TensorRef:
     """Return the reference to a tensor in device memory.
 

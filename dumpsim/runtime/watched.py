@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dumpsim.core.events import Follower, Place, PlannedGraph, Step, Tap, TaskEvent, current
+from dumpsim.core.events import Follower, PlannedGraph, Reader, Step, Tap, TaskEvent, current
 from dumpsim.device.arena import Bytes
 from dumpsim.device.device import COMPUTE_STREAM, Device
 from dumpsim.device.memory import Buffer
@@ -128,8 +128,8 @@ class Watched:
             made.append(TaskEvent(**observers.gathered(binding, call, fields, place=self._place)))
         return made
 
-    def _place(self, slot: Slot, nbytes: int) -> Place:
-        """Return the place of a tensor's bytes."""
+    def _place(self, slot: Slot, nbytes: int) -> Reader:
+        """Return the reader of a tensor's bytes."""
         return _Place(self._binding.buffer(slot), nbytes)
 
     # ----------------------------------------------------------------- runs
@@ -202,7 +202,7 @@ class WatchedBound(Watched):
         for slot in plan.planned:
             graph.binding.end(slot)
 
-    def _place(self, slot: Slot, nbytes: int) -> Place:
+    def _place(self, slot: Slot, nbytes: int) -> Reader:
         return _FixedPlace(self._binding.buffer(slot), self.graph.arrays[slot.index])
 
     def upload(self, arguments: Sequence[HostArray]) -> None:

@@ -133,9 +133,9 @@ def files_below(folder):
 
 def bare_plan(files, source, inputs, outputs):
     """In place of `OperatorFiles.plan`: the calls that write an operator's tensors, and nothing else."""
-    from dumpsim.core.events import place_of
+    from dumpsim.core.events import reader_of
 
-    places, numbers, made = [place_of(ref) for ref in (*inputs, *outputs) if ref.nbytes], count(), set()
+    places, numbers, made = [reader_of(ref) for ref in (*inputs, *outputs) if ref.nbytes], count(), set()
 
     def dump(directory, iteration, task_id):
         if directory not in made:

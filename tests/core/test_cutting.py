@@ -443,7 +443,7 @@ REFUSED = {
         "of second input's row is 2",
     ),
     "k, transposed": (operator("MatMul", [(8, 4), (8, 6)], [(4, 2), (2, 1)], constants={2: True}), "_a is: 1"),
-    "bias": (operator("BiasAdd", [(4, 8), (8,)], [(1, 2), (4,)]), "axis of channels"),
+    "bias": (operator("BiasAdd", [(4, 8), (8,)], [(1, 2), (4,)]), "channel axis"),
     "classes": (
         operator("OneHot", [(4, 4)], [(2, 1, 2)], outputs=((4, 4, 6),)),
         "When input dimension is > 1, axis must be -1, and strategy must be data parallel",
@@ -472,7 +472,7 @@ REFUSED = {
     "tile with a new axis": (
         operator("Tile", [(4, 8)], [(1, 1)], constants={1: (2, 1, 1)}, outputs=((2, 4, 8),)), "inputs len: 3",
     ),
-    "no rule": (operator("Cholesky", [(4, 4)], [(1, 2)]), "no rule says how it is cut"),
+    "no rule": (operator("Cholesky", [(4, 4)], [(1, 2)]), "no rule for cutting"),
     "too many devices": (operator("ReLU", [(16, 8)], [(16, 1)]), "requires 16 devices, but the device number .* is 8"),
     "devices left over": (
         operator("ReLU", [(6, 8)], [(3, 1)], devices=20), "it can not be divisible by 3",
@@ -504,9 +504,9 @@ def test_layouts_by_name_that_do_not_fit():
     assert layouts_over(add, scheme, [left, left], 0).group == ()
     with pytest.raises(StrategyError, match="same device dimensions"):
         layouts_over(add, scheme, [left, TensorLayout((2, 2), (0, 1), (4, 8))], 0)
-    with pytest.raises(StrategyError, match="is not that of 4 devices"):
+    with pytest.raises(StrategyError, match="does not have 4 devices"):
         layouts_over(add, scheme, [TensorLayout((2, 4), (1, 0), (4, 8))] * 2, 0)
-    with pytest.raises(StrategyError, match="is not that of 4 devices"):
+    with pytest.raises(StrategyError, match="does not have 4 devices"):
         layouts_over(add, scheme, [left, TensorLayout((4, 1), (1, 0), (4, 8))], 0)
     odd = operator("ReLU", [(4, 8)], [(2, 1)], devices=4, outputs=((3, 8),))
     with pytest.raises(StrategyError, match="cannot be cut into"):
