@@ -498,7 +498,8 @@ def _check(op: Operator) -> None:
         if len(row) != len(shape):
             raise strategy_error(
                 op,
-                f"{strategy_text(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, index: {index}",
+                f"{strategy_text(op)}, strategy len: {len(row)} is not equal to inputs len: {len(shape)}, "
+                f"index: {index}",
             )
         for axis, (count, extent) in enumerate(zip(row, shape, strict=True)):
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:

@@ -163,9 +163,7 @@ class IrDoc:
     total_cnodes: int = 0
     instance: str = "0x0"
     order: tuple[str, ...] = ()
-    is_stage: bool = (
-        False  # a graph of the front end, without kernels; nodes and parameters are printed differently
-    )
+    is_stage: bool = False  # a graph of the front end, without kernels; nodes and parameters are printed differently
     functions: tuple[IrFunction, ...] = ()  # the functions that it calls
 
     def kernels(self) -> Iterator[IrNode]:

@@ -1,4 +1,4 @@
-"""The memory of a device's addresses, reserved from the machine in steps."""
+"""The host memory of a device, whose address space is reserved in steps."""
 
 import mmap
 import sys
@@ -26,7 +26,7 @@ _FLAGS = (
 
 
 class _Step:
-    """Offsets `start` to `stop`, in a mapping whose first byte has the offset `base`."""
+    """The offsets `start` to `stop`, in a mapping whose first byte has the offset `base`."""
 
     __slots__ = ("base", "bytes", "map", "start", "stop")
 
@@ -44,24 +44,24 @@ _start = attrgetter("start")
 
 
 class Arena:
-    """A range of offsets whose bytes take room on the machine when they are touched.
+    """A range of offsets whose bytes use host memory only once they are touched.
 
-    Address space is reserved in steps, so that thousands of arenas fit into a process. A block lies in one step
-    (`hold`), so that it is one array; where steps meet depends on the blocks.
+    Address space is reserved in steps, so that thousands of arenas fit into a process. Each block is within one step
+    (see `reserve`), so that it is one array; the bounds of the steps depend on the blocks.
 
     Parameters
     ----------
     capacity : int
-        Offsets go from 0 to there.
+        Offsets are from 0 to `capacity`.
     step : int
-        Bytes that are reserved at a time, more for a larger block.
+        Bytes reserved at a time; more for a larger block.
     where : str
-        Whose bytes these are, for messages.
+        Owner of the memory, for messages.
 
     Examples
     --------
     >>> arena = Arena(1 << 40)
-    >>> arena.hold(0, 512)
+    >>> arena.reserve(0, 512)
     >>> arena.view(0, 4)[:] = 7
     >>> arena.view(2, 6).tolist(), arena.reserved
     ([7, 7, 0, 0], 1073741824)
@@ -78,18 +78,18 @@ class Arena:
 
     @property
     def reserved(self) -> int:
-        """Bytes of address space."""
+        """Bytes of reserved address space."""
         return sum(len(step.bytes) for step in self._steps)
 
-    def hold(self, start: int, stop: int, used: int = 0) -> None:
-        """Let the bytes from `start` to `stop` lie in one step; there must be no view of them.
+    def reserve(self, start: int, stop: int, used: int = 0) -> None:
+        """Reserve the bytes from `start` to `stop` in one step; there must be no view of them.
 
-        What was written there before the offset `used` stays.
+        Bytes that were written before the offset `used` are preserved.
 
         Raises
         ------
         OutOfMemoryError
-            Where the machine refuses the address space.
+            If the machine refuses the address space.
         """
         step = self._find(start)
         if step is not None and stop <= step.stop:
@@ -104,7 +104,7 @@ class Arena:
             low, high = max(step.start, start), min(step.stop, end)
             for at in range(low, min(high, used), _CHUNK):
                 chunk = step.view(at, min(at + _CHUNK, high, used))
-                if chunk.any():  # bytes that were never touched stay so
+                if chunk.any():  # untouched bytes must stay untouched
                     made.view(at, at + len(chunk))[:] = chunk
             if step.start < start:
                 step.stop = start
@@ -113,12 +113,12 @@ class Arena:
         self._steps = sorted([made, *(step for step in self._steps if step.stop > step.start)], key=_start)
 
     def view(self, start: int, stop: int) -> Bytes:
-        """The bytes from `start` to `stop`, writable.
+        """Return the bytes from `start` to `stop`, writable.
 
         Raises
         ------
         DeviceError
-            Where they do not lie in one step.
+            If they are not within one step.
         """
         step = self._last
         if step is None or start < step.start or stop > step.stop:
@@ -126,26 +126,26 @@ class Arena:
         return step.view(start, stop)
 
     def write(self, start: int, data: Bytes) -> None:
-        """Write bytes, over the ends of steps too."""
+        """Write bytes, across steps if necessary."""
         stop = start + len(data)
         for low, high in self._pieces(start, stop):
             self.view(low, high)[:] = data[low - start : high - start]
 
     def discard(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Give the whole pages between two offsets back to the machine; return where they were: there are zeros now."""
-        gone: list[tuple[int, int]] = []
+        """Release the whole pages between two offsets; return their ranges, which now read as zeros."""
+        released: list[tuple[int, int]] = []
         if not hasattr(mmap, "MADV_DONTNEED"):
-            return gone
+            return released
         for step in self._steps:
             low = -(-(max(start, step.start) - step.base) // _PAGE) * _PAGE
             high = (min(stop, step.stop) - step.base) // _PAGE * _PAGE
             if high > low:
                 step.map.madvise(mmap.MADV_DONTNEED, low, high - low)
-                gone.append((step.base + low, step.base + high))
-        return gone
+                released.append((step.base + low, step.base + high))
+        return released
 
     def _find(self, offset: int) -> _Step | None:
-        """The step that begins last at or before an offset."""
+        """Return the last step that begins at or before an offset."""
         at = bisect_right(self._steps, offset, key=_start)
         return self._steps[at - 1] if at else None
 
@@ -155,13 +155,13 @@ class Arena:
             return step
         if any(step.start < stop and step.stop > start for step in self._steps):
             raise DeviceError(f"{stop - start} bytes at offset {start:#x} belong to several blocks", where=self.where)
-        self.hold(start, stop)
+        self.reserve(start, stop)
         step = self._find(start)
         assert step is not None
         return step
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The range, cut where steps begin and end."""
+        """Split a range at the bounds of the steps."""
         ends = {offset for step in self._steps for offset in (step.start, step.stop) if start < offset < stop}
         cuts = [start, *sorted(ends), stop]
         return pairwise(cuts)

@@ -1,4 +1,4 @@
-"""The chips that can be emulated, as data: memory, formats, overflow mode, streams and the clock's prices."""
+"""Table of the chips that can be emulated: memory, formats, overflow mode, streams and durations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 
 class OverflowMode(StrEnum):
-    """What a float unit does with a result that its type cannot hold."""
+    """What a float unit does with a result that is too large for its type."""
 
     SATURATION = "saturation"
     INFNAN = "infnan"
@@ -21,7 +21,7 @@ class OverflowMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What the virtual clock charges. All figures are assumptions. [spec parallel 7.4]
+    """Durations on the virtual clock. All figures are assumptions. [spec parallel 7.4]
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Prices:
     bandwidth : int
         Bytes per second of device memory.
     launch_ns : int
-        Start of one kernel.
+        Latency of one kernel.
     copy_bandwidth, copy_ns : int
-        Bytes per second and start of one copy between host and device.
+        Bytes per second and latency of a copy between host and device.
     host_ns : int
-        What one launch costs the host.
+        Host time of one launch.
     """
 
     flops: int
@@ -45,11 +45,11 @@ class Prices:
     host_ns: int = 1_000
 
     def kernel_ns(self, flops: int, nbytes: int) -> int:
-        """Duration of a kernel that does `flops` operations on `nbytes` of memory."""
+        """Return the duration of a kernel that does `flops` operations on `nbytes` of memory."""
         return self.launch_ns + max(flops * 10**9 // self.flops, nbytes * 10**9 // self.bandwidth)
 
     def copy_duration_ns(self, nbytes: int) -> int:
-        """Duration of a copy between host and device."""
+        """Return the duration of a copy between host and device."""
         return self.copy_ns + nbytes * 10**9 // self.copy_bandwidth
 
 
@@ -60,11 +60,11 @@ class Chip:
     Attributes
     ----------
     name : str
-        As in ``--chip``.
+        Name for ``--chip``.
     target : str
         MindSpore's device_target: ``Ascend``, ``GPU`` or ``CPU``.
     soc : str
-        The vendor's SoC version, empty where there is none.
+        The vendor's SoC version, empty if there is none.
     memory : int
         Bytes of device memory.
     private_levels : frozenset of str
@@ -72,15 +72,15 @@ class Chip:
     cube_dtype : str or None
         Number type of the matrix unit for float32 operands at those levels; None keeps float32.
     overflow : OverflowMode or None
-        Mode after a reset; None: no status register, IEEE arithmetic. [spec parallel 4.4]
+        Mode after a reset; None for a chip with IEEE arithmetic and no status register. [spec parallel 4.4]
     overflow_switch : bool
-        ``MS_ASCEND_CHECK_OVERFLOW_MODE`` is honoured. [spec parallel 4.4]
+        Whether ``MS_ASCEND_CHECK_OVERFLOW_MODE`` has an effect. [spec parallel 4.4]
     streams : int
-        Streams of a device. [spec parallel 4.1]
+        Number of streams of a device. [spec parallel 4.1]
     engines : tuple of str
         Engines that operators can be placed on.
     prices : Prices
-        What the virtual clock charges.
+        Durations on the virtual clock.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Chip:
 
     @property
     def default_level(self) -> str:
-        """The jit_level of 2.4 and 2.5 where a script names none. [decisions]
+        """The default jit_level of 2.4 and 2.5. [decisions]
 
         Examples
         --------
@@ -208,12 +208,12 @@ DEFAULT_CHIP: Mapping[str, str] = MappingProxyType({"Ascend": "910B", "GPU": "GP
 
 
 def chip(name: str) -> Chip:
-    """The chip of that name.
+    """Return the chip of that name.
 
     Raises
     ------
     BadInputError
-        For a name that is not in the table.
+        If the name is not in the table.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def chip(name: str) -> Chip:
 
 
 def chip_for(target: str, name: str | None = None) -> Chip:
-    """The chip of a device_target: `name`, or the target's default.
+    """Return the chip of a device_target: `name`, or the target's default.
 
     Raises
     ------

@@ -34,22 +34,22 @@ class Device:
     scheduler : Scheduler, optional
         Shared by devices that wait for each other, by default its own.
     environment : mapping, optional
-        Where the overflow mode is read, by default the process's environment.
+        Environment variables, which set the overflow mode; by default those of the process.
     memory : Memory, optional
         By default one of the chip's size.
     queues : HostQueues, optional
-        Where kernels post what the host is to take, by default queues of its own.
+        Queues from kernels to the host, by default queues of its own.
 
     Attributes
     ----------
     errors : list of BaseException
-        What tasks have raised, listeners mostly; each is raised by one of the next synchronisations.
+        Exceptions raised in tasks, mostly by listeners; each is raised again by one of the next synchronisations.
     stopped : Failure or None
         The first failure after which a stream refuses further work.
     trace : callable or None
-        Called with every task that has run, for a profiler.
+        Called with every finished task, for a profiler.
     races : Races or None
-        Looks for work of several streams on the same memory that nothing orders.
+        Detects unordered accesses of several streams to the same memory.
 
     Examples
     --------
@@ -119,19 +119,19 @@ class Device:
         self.suspended = False
         self.errors: list[BaseException] = []
         self.stopped: Failure | None = None
-        self.raised: BaseException | None = None  # what has stopped it, once a wait has raised it
+        self.raised: BaseException | None = None  # the error that stopped the device, once a wait has raised it
         self.trace: Callable[[Task], None] | None = None
         self.races: Races | None = None
         self._events = 0
         self.next_serial: Callable[[], int] = count().__next__
 
     def stream(self, stream_id: int = COMPUTE_STREAM) -> Stream:
-        """The stream of that number; numbers below it are made too.
+        """Return the stream of that number; streams with lower numbers are created too.
 
         Raises
         ------
         DeviceError
-            For more streams than the chip has.
+            If the chip does not have that many streams.
         """
         if not 0 <= stream_id < self.chip.streams:
             raise DeviceError(
@@ -142,32 +142,32 @@ class Device:
         return self.streams[stream_id]
 
     def event(self) -> Event:
-        """A new event."""
+        """Return a new event."""
         self._events += 1
         return Event(event_id=self._events - 1)
 
     def fail(self, failure: Failure) -> None:
-        """Fail the groups of this rank where a stream has stopped for good."""
+        """Fail the groups of this rank if a stream has stopped for good."""
         if failure.lasting or failure.rank != self.rank:
             self.stopped = self.stopped or failure
             self.scheduler.fail(self.rank, failure)
 
     def synchronize(self, streams: Sequence[Stream] | None = None) -> None:
-        """Wait until all streams are empty, and hand over what kernels posted to the host.
+        """Wait until all streams are empty, and deliver the messages of kernels to the host.
 
-        Where no task is ready, other ranks of the process run meanwhile.
+        While no task is ready, other ranks of the process run.
 
         Parameters
         ----------
         streams : sequence of Stream, optional
-            Wait for these alone.
+            Wait for these only.
 
         Raises
         ------
         DeviceError
             The error of a task that failed since the last synchronisation, or the deadlock report.
         PeerError
-            Where a task waited for another rank, which has failed.
+            If a task waited for another rank, which has failed.
         """
         try:
             self.scheduler.wait(self, streams)

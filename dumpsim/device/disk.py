@@ -1,4 +1,4 @@
-"""The disk that dumps are written to, as slow and as full as a fault plan says."""
+"""A simulated slow or full disk, for the fault plan."""
 
 import errno
 import time
@@ -11,24 +11,24 @@ __all__ = ["DiskFaults", "FaultyDisk"]
 
 
 class DiskFaults(Protocol):
-    """What a writer of files asks before it writes."""
+    """Faults of a disk, which a writer of files checks before it writes."""
 
     def charge(self, nbytes: int) -> None:
-        """Account for `nbytes` that are about to be written; OSError where the disk has no room for them."""
+        """Account for `nbytes` that are about to be written; OSError if the disk is full."""
         ...
 
 
 class FaultyDisk:
-    """A disk with a plan.
+    """A disk of limited size or speed.
 
     Parameters
     ----------
     clock : Clock
-        What slow writes are charged to; under the wall clock they take real time.
+        Advanced by slow writes; with the wall clock they take real time.
     room : int, optional
-        Bytes until it is full.
+        Bytes until the disk is full.
     bytes_per_s : int, optional
-        Its speed.
+        Speed of the disk.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class FaultyDisk:
         self.written = 0
 
     def charge(self, nbytes: int) -> None:
-        """Account for `nbytes`; a full disk takes none of them."""
+        """Account for `nbytes`; if they do not all fit, none is written."""
         if self.room is not None and self.written + nbytes > self.room:
             raise OSError(errno.ENOSPC, f"No space left on device (fault plan: full after {self.room} bytes)")
         self.written += nbytes

@@ -1,4 +1,4 @@
-"""Events: what one stream records and another waits for."""
+"""Events: one stream records them and another waits for them."""
 
 from dataclasses import dataclass, field
 
@@ -15,15 +15,15 @@ class Event:
     ----------
     event_id : int
     launched : int
-        Records that were put on a stream.
+        Number of records that were put on a stream.
     recorded : int
-        Records that the device has reached.
+        Number of records that the device has reached.
     time_ns : int
-        When the last one was reached.
+        Time of the last one.
     source : str
-        Who records it, for messages.
+        The task that records the event, for messages.
     failure : Failure or None
-        Why a record that was put on a stream will not be reached.
+        Why a record on a stream will not be reached.
     """
 
     event_id: int
@@ -35,7 +35,7 @@ class Event:
     waiters: list[tuple[int, Waiter]] = field(default_factory=list)
 
     def record(self, time_ns: int) -> None:
-        """The device has reached a record; streams that wait for it wake."""
+        """Note that the device has reached a record, and wake the streams that wait for it."""
         self.recorded += 1
         self.time_ns = time_ns
         if self.waiters:
@@ -55,7 +55,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventGate:
-    """Opens when the event was recorded `count` times: the last record before the wait, or the first one to come."""
+    """Opens when the event was recorded `count` times, i.e. at the last record before the wait, else at the first."""
 
     event: Event
     count: int
@@ -66,29 +66,29 @@ class EventGate:
         return self.event.failure if self.event.recorded < self.count else None
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
-        """Wake `waiter` when the record is reached, unless it was."""
+        """Wake `waiter` when the record is reached, unless it has been."""
         if self.open_ns() is None:
             self.event.waiters.append((self.count, waiter))
 
     def open_ns(self) -> int | None:
-        """Time of the record, None before it."""
+        """Return the time of the record, None before it."""
         if self.event.recorded >= self.count:
             return self.event.time_ns
         failure = self.event.failure
         return None if failure is None else failure.time_ns
 
     def leave(self, time_ns: int) -> None:
-        """Others may wait for the same record."""
+        """Do nothing: others may wait for the same record."""
 
     def abandon(self, failure: Failure) -> None:
-        """Nobody waits for one who waits."""
+        """Do nothing: no other task depends on a waiting one."""
 
     def give_up(self, report: str) -> Failure | None:
-        """The scheduler's own report says it all."""
+        """Return None: the scheduler's own report suffices."""
         return None
 
     def waits_for(self) -> str:
-        """Names the event and who should record it."""
+        """Return the event and the task that should record it."""
         if self.event.launched < self.count:
             return f"event {self.event.event_id}, which no stream records"
         return f"event {self.event.event_id}, recorded by {self.event.source}"

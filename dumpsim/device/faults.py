@@ -1,8 +1,8 @@
-"""Fault plans: what shall go wrong in a run, as one declarative file or object.
+"""Fault plans: faults to inject into a run, as one declarative file or object.
 
-A plan is JSON, ``{"faults": [...]}``; every fault says its `kind`. Operators are chosen by a shell pattern on
+A plan is JSON, ``{"faults": [...]}``; every fault has a `kind`. Operators are selected by a shell pattern on
 their full name (``Default/*/MatMul-op0``) or by their type (``MatMul``); `nth` counts the matching
-launches of the run from 1. Faults of ranks (kill, hang, delay, diverge) strike at the `nth` matching collective
+launches of the run from 1. Faults of ranks (kill, hang, delay, diverge) occur at the `nth` matching collective
 of the rank.
 """
 
@@ -41,7 +41,7 @@ _MAX_PLAN = 1 << 24  # bytes
 
 
 class _Fault(BaseModel):
-    """What all faults have."""
+    """Fields of all faults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class _Fault(BaseModel):
 
 
 class OverflowFault(_Fault):
-    """A result is too large: `value` is put into the exact result before the device stores it."""
+    """A result is too large: `value` replaces an element of the exact result before the device stores it."""
 
     kind: Literal["overflow"] = "overflow"
     op: str = Field(min_length=1, description="pattern of the operator's full name, or its type")
@@ -60,7 +60,7 @@ class OverflowFault(_Fault):
 
 
 class StompFault(_Fault):
-    """After an operator, bytes outside of its output are overwritten."""
+    """After an operator, bytes outside its output are overwritten."""
 
     kind: Literal["stomp"] = "stomp"
     after: str = Field(min_length=1, description="pattern of the operator after which it happens, or its type")
@@ -96,7 +96,7 @@ class AicoreErrorFault(_Fault):
 
 
 class OutOfMemoryFault(_Fault):
-    """An operator's launch finds no memory, or the device has only `bytes` of it."""
+    """The device runs out of memory at an operator's launch, or has only `bytes` of memory."""
 
     kind: Literal["out_of_memory"] = "out_of_memory"
     op: str | None = Field(default=None, min_length=1, description="pattern of the operator's full name, or its type")
@@ -111,14 +111,14 @@ class OutOfMemoryFault(_Fault):
 
 
 class DiskFullFault(_Fault):
-    """The disk has no room after so many bytes of dump."""
+    """The disk is full after a number of bytes of the dump."""
 
     kind: Literal["disk_full"] = "disk_full"
     after_bytes: int = Field(ge=0, description="bytes that still fit")
 
 
 class SlowDiskFault(_Fault):
-    """The disk is slow; the virtual clock is charged, the wall clock really waits."""
+    """The disk is slow; the virtual clock advances, with the wall clock writes really wait."""
 
     kind: Literal["slow_disk"] = "slow_disk"
     mb_per_s: float = Field(gt=0, description="10**6 bytes per second")
@@ -135,26 +135,26 @@ class _CollectiveFault(_Fault):
 
 
 class KillFault(_CollectiveFault):
-    """The rank ends at the collective as a killed process does."""
+    """The rank ends at the collective like a killed process."""
 
     kind: Literal["kill"] = "kill"
 
 
 class HangFault(_CollectiveFault):
-    """The rank never comes to the collective."""
+    """The rank never arrives at the collective."""
 
     kind: Literal["hang"] = "hang"
 
 
 class DelayFault(_CollectiveFault):
-    """The rank comes late to the collective, on the virtual clock."""
+    """The rank arrives late at the collective, on the virtual clock."""
 
     kind: Literal["delay"] = "delay"
     seconds: float = Field(gt=0, le=1e9, description="how much later")
 
 
 class DivergeFault(_CollectiveFault):
-    """The rank calls something else than the other ranks."""
+    """The rank's call differs from that of the other ranks."""
 
     kind: Literal["diverge"] = "diverge"
     change: Literal["op", "count", "type"] = Field(
@@ -199,7 +199,7 @@ class FaultPlan(BaseModel):
 
 
 def make_plan(faults: Iterable[Fault | Mapping[str, Any]], *, where: str = "faults") -> FaultPlan:
-    """A plan from faults or their JSON objects.
+    """Return a plan of faults or their JSON objects.
 
     Raises
     ------
@@ -222,18 +222,18 @@ stomp, aicore_error, out_of_memory, disk_full, slow_disk, kill, hang, delay, div
 
 
 def load_plan(path: str | Path) -> FaultPlan:
-    """The plan in a file.
+    """Return the plan in a file.
 
     Raises
     ------
     FaultPlanError
-        For a file that cannot be read, is not JSON, or that the schema does not allow.
+        If the file cannot be read, is not JSON, or does not follow the schema.
     """
     return _validate(_read(path), str(path))
 
 
 def check_plan(path: str | Path) -> list[FaultPlanError]:
-    """Everything that is wrong with the plan in a file, in the order of the file.
+    """Return all errors of the plan in a file, in the order of the file.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def _read(path: str | Path) -> dict[str, Any]:
             f"not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}", code="DS-FLT-003"
         ) from error
     except (ValueError, RecursionError) as error:
-        what = "lists or objects nested too deep" if isinstance(error, RecursionError) else str(error)
+        what = "lists or objects are nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FaultPlanError(what, where=str(path), code="DS-FLT-003") from None
     if not isinstance(content, dict):
         raise FaultPlanError(
@@ -276,14 +276,14 @@ def _read(path: str | Path) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int:
-    """A whole number of at most 64 bits, which is more than any field of a plan takes."""
+    """Return an integer of at most 64 bits, which is more than any field of a plan takes."""
     if len(text) > 20:
-        raise ValueError(f"a whole number of {len(text)} digits; allowed: 64 bits, at most 20 digits")
+        raise ValueError(f"an integer of {len(text)} digits; allowed: 64 bits, at most 20 digits")
     return int(text)
 
 
 def fault_schema() -> dict[str, Any]:
-    """The JSON Schema of fault plans.
+    """Return the JSON Schema of fault plans.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def _validate(content: Any, where: str) -> FaultPlan:
 
 
 def _explain(first: Mapping[str, Any], where: str) -> FaultPlanError:
-    """A failure of the schema in our own words."""
+    """Return an error of the schema in the form of our other errors."""
     # pydantic puts the tag of a union, and of an unnamed union its type, between the index and the field
     location = [part for at, part in enumerate(first["loc"]) if at < 2 or (at > 2 and part in _fields(first["loc"]))]
     path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
@@ -326,19 +326,19 @@ def _explain(first: Mapping[str, Any], where: str) -> FaultPlanError:
         what = f"{first['input']!r}: {message}" if not isinstance(first["input"], dict) else message
         if kind == "literal_error":
             allowed = _literals(first["loc"])
-            what = f"{first['input']!r} is not a legal value"
+            what = f"{first['input']!r} is not a valid value"
             near = nearest(first["input"], allowed)
     return FaultPlanError(what, where=f"{where}: {path}", allowed=allowed, nearest=near, code="DS-FLT-001")
 
 
 def _fields(location: tuple[int | str, ...]) -> tuple[str, ...]:
-    """Fields of the fault that an error's location lies in."""
+    """Return the fields of the fault that an error is located in."""
     tag = location[2] if len(location) > 2 else None
     return tuple(_KINDS[tag].model_fields) if isinstance(tag, str) and tag in _KINDS else ()
 
 
 def _literals(location: tuple[int | str, ...]) -> tuple[object, ...]:
-    """Legal values of the field that an error's location names."""
+    """Return the valid values of the field that an error is located in."""
     from typing import get_args
 
     annotation = _KINDS[str(location[2])].model_fields[str(location[3])].annotation

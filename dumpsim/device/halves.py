@@ -1,4 +1,4 @@
-"""Conversion between float32 and the 16-bit floats; the compiled casts and numpy's give the same bits."""
+"""Conversion between float32 and the 16-bit floats; the compiled casts return the same bits as numpy's."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ __all__ = ["HALVES", "floating", "to_half", "to_single"]
 
 HALVES = frozenset({"float16", "bfloat16"})
 
-_WORTH_IT = 4096  # elements from which on the compiled casts are faster than numpy's
+_WORTH_IT = 4096  # number of elements above which the compiled casts are faster than numpy's
 
 
 def floating(values: npt.NDArray[Any]) -> bool:
-    """Whether the numbers are floats; those of ml_dtypes count as numpy's do, pairs of int4 do not.
+    """Whether the numbers are floats, including those of ml_dtypes, but not pairs of int4.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def floating(values: npt.NDArray[Any]) -> bool:
 
 
 def to_single(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """A float16 or bfloat16 array as float32.
+    """Return a float16 or bfloat16 array as float32.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def to_single(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 
 def to_half(values: npt.NDArray[Any], kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A float array rounded to float16 or bfloat16, to nearest with ties to even; too large becomes inf.
+    """Round a float array to float16 or bfloat16, to nearest with ties to even; too large values become inf.
 
     Examples
     --------

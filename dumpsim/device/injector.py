@@ -1,4 +1,4 @@
-"""Follows a fault plan during a run: counts launches and says which faults strike now."""
+"""Injects the faults of a plan into a run: counts launches and returns the faults that are due."""
 
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ __all__ = ["Injector", "matches"]
 
 
 def matches(pattern: str, op_type: str, full_name: str) -> bool:
-    """Whether a pattern of a fault chooses an operator.
+    """Whether the pattern of a fault matches an operator.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def matches(pattern: str, op_type: str, full_name: str) -> bool:
 
 
 class Injector:
-    """The state of a fault plan in one rank.
+    """The state of a fault plan on one rank.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Injector:
         return f"<Injector: {self._planned} faults" + (f", {waiting} not struck yet>" if waiting else ">")
 
     def launch(self, op_type: str, full_name: str, script_type: str = "") -> tuple[Any, ...]:
-        """An operator is launched: the faults that strike it now.
+        """Count the launch of an operator and return the faults that are due.
 
-        `script_type` is the type that the script knows it by, where the machine's compiler has given it another one.
+        `script_type` is the operator's type in the script, if the compiler has changed it.
         """
         struck = []
         for at, (pattern, fault) in enumerate(self._launches):
@@ -88,7 +88,7 @@ class Injector:
         return bool(self._collectives)
 
     def collective(self, op_type: str, full_name: str, group: str) -> tuple[Any, ...]:
-        """A collective is called: the faults of the rank that strike it now.
+        """Count the call of a collective and return the faults of the rank that are due.
 
         Examples
         --------
@@ -107,13 +107,13 @@ class Injector:
         return tuple(struck)
 
     def unused(self) -> tuple[Any, ...]:
-        """Faults on operators and collectives that never struck."""
+        """Return the faults of operators and collectives that have not occurred."""
         faults = [*(fault for _, fault in self._launches), *self._collectives]
         counts = [*self._counts, *self._collective_counts]
         return tuple(fault for fault, count in zip(faults, counts, strict=True) if count < fault.nth)
 
     def unused_text(self) -> tuple[str, ...]:
-        """A sentence for every fault that never struck: a plan in vain looks like a sturdy device.
+        """Return a message for every fault that has not occurred: otherwise a mistyped plan would look like success.
 
         Examples
         --------

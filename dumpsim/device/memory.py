@@ -1,4 +1,4 @@
-"""Device memory: real bytes with addresses, blocks with life times, and writes that trample their neighbours."""
+"""Device memory: real bytes with addresses, blocks with lifetimes, and writes that may overwrite neighbours."""
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping
@@ -19,42 +19,42 @@ __all__ = ["BASE_ADDRESS", "FILL", "Buffer", "Memory"]
 BASE_ADDRESS = 0x1240_8000_0000
 _REPORTED = 12  # blocks in a report
 _NO_PARTS: "Mapping[int, Buffer]" = MappingProxyType({})
-FILL = 0xCD  # what a fresh block holds, so that a read before the first write is seen
+FILL = 0xCD  # content of a fresh block, so that reads of uninitialised memory are visible
 
 
 class Holder(Protocol):
-    """Shows the bytes of a buffer to somebody."""
+    """The host value of a buffer, which may share its bytes."""
 
     def publish(self) -> None:
-        """The bytes lie elsewhere from now on."""
+        """Notify that the bytes of the buffer are at another location now."""
         ...
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Buffer:
-    """A tensor's place in device memory.
+    """The memory of a tensor on the device.
 
     Attributes
     ----------
     address, size : int
-        First byte and logical bytes.
+        Address of the first byte, and number of logical bytes.
     alloc_size : int
         Bytes from `address` to the end of its block's usable part.
     owner : str
-        Who holds it: full name of the producing node, parameter name.
+        Full name of the producing node, or parameter name.
     kind : str
         ``weight``, ``input``, ``constant``, ``activation``, ``workspace`` or ``tensor``.
     born, dead : int or None
-        Life time as positions in the execution order (planned buffers) or ns (blocks); `dead` is
+        Lifetime as positions in the execution order (planned buffers) or in ns (blocks); `dead` is
         None while alive.
     version : int
         Serial number of the last write to it, unique in its memory.
     fresh : bool
-        The block, or a part of it, was never used before.
+        Whether the block, or a part of it, was never used before.
     parts : mapping of int to Buffer
         The live buffers planned inside this one (a workspace), by their number in the plan.
     holder : Holder or None
-        Whose value it has; its `publish` is called once the bytes are shared with nobody.
+        The host value that shares the bytes; its `publish` is called when they are no longer shared.
     """
 
     memory: "Memory"
@@ -78,36 +78,36 @@ class Buffer:
 
     @property
     def shared(self) -> Bytes | None:
-        """The read-only array that stands in for the bytes, None where they are the buffer's own."""
+        """The read-only array that replaces the bytes, None if the buffer has bytes of its own."""
         return self.memory.shared(self.address, self.size)
 
     def bytes(self) -> Bytes:
-        """The logical bytes, as a view of memory; read-only where they are shared."""
+        """Return the logical bytes as a view of memory; read-only if they are shared."""
         return self.memory.read(self.address, self.size)
 
     def share(self, data: Bytes) -> None:
-        """Let a read-only array stand in for the logical bytes until somebody writes them."""
+        """Let a read-only array replace the logical bytes until they are written."""
         if data.size != self.size:
             raise BadInputError(f"{data.size} bytes do not fill a buffer of {self.size} bytes", where=self.owner)
         self.memory.share(self.address, data)
         self.touch()
 
     def own(self) -> None:
-        """Copy shared bytes to the buffer's own memory, before some of them are written."""
+        """Copy shared bytes to the buffer's own memory before some of them are written (copy on write)."""
         if self.memory.own(self.address, self.size) and self.holder is not None:
             self.holder.publish()
 
     def drop(self, nbytes: int) -> None:
-        """Share the first `nbytes` no longer, without a copy: all of them are about to be written."""
+        """Stop sharing the first `nbytes` without copying them, because all of them are about to be written."""
         if self.memory.drop(self.address, nbytes) and self.holder is not None:
             self.holder.publish()
 
     def array(self, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
-        """The bytes as an array of that type and shape, as a view of memory."""
+        """Return the bytes as an array of that type and shape, as a view of memory."""
         return self.bytes().view(dtype).reshape(shape)
 
     def touch(self) -> None:
-        """End the present version: the bytes were written through a view."""
+        """Start a new version, after the bytes were written through a view."""
         self.version = self.memory.next_version()
 
     def write(self, data: npt.NDArray[np.generic]) -> None:
@@ -126,7 +126,7 @@ class Memory:
     Parameters
     ----------
     capacity : int
-        Bytes; only those that are touched take room on the machine.
+        Size in bytes; only bytes that are touched use host memory.
     device_id : int
         For messages.
     rule : str
@@ -134,9 +134,9 @@ class Memory:
     fit : str
         ``best`` or ``first``.
     reuse : bool
-        False: freed blocks are never used again.
+        Whether freed blocks are used again.
     backed : bool
-        False: there are addresses and no bytes; blocks are handed out as ever, and nothing can be read or written.
+        Whether the addresses have bytes. Without bytes blocks can be allocated, but not read or written.
 
     Examples
     --------
@@ -168,8 +168,8 @@ class Memory:
         self._blocks: dict[int, Buffer] = {}
         self._version = 0
         self._arena = Arena(capacity, where=f"device {device_id}")
-        self._fresh = 0  # offsets from here on were never handed out
-        self.ranges = SharedRanges()  # by address: what is there, whatever the arena has
+        self._fresh = 0  # offsets from here on were never allocated
+        self.ranges = SharedRanges()  # by address; they take precedence over the bytes of the arena
 
     # ---------------------------------------------------------------- blocks
     def allocate(
@@ -182,23 +182,23 @@ class Memory:
         rule: str | None = None,
         fill: bool = True,
     ) -> Buffer:
-        """A block for `size` bytes.
+        """Allocate a block for `size` bytes.
 
         Parameters
         ----------
         size : int
             Logical bytes.
         owner, kind, born
-            What reports say of it.
+            Shown in reports.
         rule : str, optional
             Another block rule, such as ``communication``.
         fill : bool
-            Fill a fresh block with `FILL`; False: only after the `size` bytes.
+            Whether to fill a fresh block with `FILL`; if not, only the padding after `size` bytes is filled.
 
         Raises
         ------
         OutOfMemoryError
-            With the vendor's text, and who holds what.
+            With the vendor's text and the list of allocated blocks.
         """
         block_rule: BlockRule = self.rule if rule is None else BLOCK_RULES[rule]
         block = block_rule.block(size)
@@ -207,7 +207,7 @@ class Memory:
             raise self.out_of_memory(size, owner)
         if self.backed:
             try:
-                self._arena.hold(offset, offset + block, self._fresh)
+                self._arena.reserve(offset, offset + block, self._fresh)
             except OutOfMemoryError:
                 self._space.give(offset)
                 raise
@@ -230,19 +230,19 @@ class Memory:
         if offset + block > self._fresh:
             buffer.fresh = True
             start = max(offset, self._fresh)
-            if not fill:  # what is not filled will be written at once; only the padding stays
+            if not fill:  # the caller writes these bytes immediately; only the padding keeps its content
                 start = max(start, address - BASE_ADDRESS + size)
             self.fill(BASE_ADDRESS + start, offset + block - start)
             self._fresh = offset + block
         return buffer
 
     def require(self, size: int, *, owner: str = "") -> None:
-        """See that a block for `size` bytes could be had now, without touching a byte.
+        """Check that a block for `size` bytes could be allocated now, without touching a byte.
 
         Raises
         ------
         OutOfMemoryError
-            As `allocate` does.
+            As `allocate`.
         """
         block = self.rule.block(size)
         offset = self._space.take(block, self.rule.align) if self.used + block <= self.limit else None
@@ -251,29 +251,29 @@ class Memory:
         self._space.give(offset)
 
     def free(self, buffer: Buffer, *, dead: int = 0) -> None:
-        """Give the block of `buffer` back; its bytes stay until somebody else writes them.
+        """Free the block of `buffer`; its bytes remain until another buffer overwrites them.
 
         Raises
         ------
         DeviceError
-            For a buffer that is dead already, or that is not a block of its own.
+            If the buffer has been freed already, or is not a block of its own.
         """
         if self._blocks.get(buffer.block) is not buffer:
-            raise DeviceError(f"the buffer of {buffer.owner!r} is freed twice", where=hex(buffer.address))
+            raise DeviceError(f"the buffer of {buffer.owner!r} was freed twice", where=hex(buffer.address))
         del self._blocks[buffer.block]
         self._live.remove((buffer.address, buffer.block))
         self.used -= self._space.give(buffer.block)
         buffer.dead = dead
 
     def discard(self, buffer: Buffer) -> None:
-        """Tell the machine that nobody reads these bytes again, so that their pages can go (they then read as zero)."""
-        gone = self._arena.discard(buffer.address - BASE_ADDRESS, buffer.end - BASE_ADDRESS)
-        for low, high in gone if self.ranges else ():
+        """Release the pages of bytes that are not read again (they then read as zero)."""
+        released = self._arena.discard(buffer.address - BASE_ADDRESS, buffer.end - BASE_ADDRESS)
+        for low, high in released if self.ranges else ():
             self.drop(BASE_ADDRESS + low, high - low)
-        self.own(buffer.address, buffer.size)  # parts of pages, for which no array should stay
+        self.own(buffer.address, buffer.size)  # for parts of pages, which must not keep a shared array alive
 
     def blocks(self) -> list[Buffer]:
-        """Live blocks by address."""
+        """Return the live blocks by address."""
         return [self._blocks[offset] for _, offset in self._live]
 
     # ----------------------------------------------------------------- bytes
@@ -284,30 +284,30 @@ class Memory:
             self.view(address, nbytes)[:] = FILL
 
     def view(self, address: int, nbytes: int) -> Bytes:
-        """`nbytes` from `address` on, as a writable view; a write through it must be followed by `Buffer.touch`.
+        """Return `nbytes` from `address` on as a writable view; after a write through it, call `Buffer.touch`.
 
         Shared bytes are copied to the memory first.
 
         Raises
         ------
         DeviceError
-            For addresses outside of the device, or of blocks in different steps of its memory.
+            For addresses outside the device, or of blocks in different steps of its memory.
         UnknownValueError
-            Where the memory has no bytes.
+            If the memory has no bytes (``backed=False``).
         """
         self.own(address, nbytes)
-        return self.place(address, nbytes)
+        return self.own_bytes(address, nbytes)
 
-    def place(self, address: int, nbytes: int) -> Bytes:
-        """The memory's own bytes at an address, as `view`, even where shared ones stand in for them now."""
+    def own_bytes(self, address: int, nbytes: int) -> Bytes:
+        """Return the memory's own bytes at an address, like `view`, even if shared ones replace them now."""
         start = self._offset(address, nbytes)
         return self._arena.view(start, start + nbytes)
 
     # ---------------------------------------------------------------- shared
     def share(self, address: int, data: Bytes) -> None:
-        """Let a read-only array stand in for the bytes from `address` on, until somebody writes there.
+        """Let a read-only array replace the bytes from `address` on, until they are written.
 
-        Views that were taken of these bytes show them no longer.
+        Earlier views of these bytes become stale.
         """
         self._offset(address, data.size)
         if data.size:
@@ -315,19 +315,19 @@ class Memory:
             self.ranges.add(address, data)
 
     def shared(self, address: int, nbytes: int) -> Bytes | None:
-        """The shared array with these bytes; None where all are the memory's own, after a copy where only some are."""
+        """Return the shared array with these bytes, None if there is none; partly shared bytes are copied first."""
         found = self.ranges.find(address, address + nbytes) if self.ranges else None
         if found is None:
             self.own(address, nbytes)
         return found
 
     def read(self, address: int, nbytes: int) -> Bytes:
-        """`nbytes` from `address` on, to be read: a view of the memory, or of a shared array."""
+        """Return `nbytes` from `address` on for reading: a view of the memory, or of a shared array."""
         found = self.shared(address, nbytes)
-        return self.place(address, nbytes) if found is None else found
+        return self.own_bytes(address, nbytes) if found is None else found
 
     def own(self, address: int, nbytes: int) -> bool:
-        """Copy what is shared of these bytes to the memory; whether there was any."""
+        """Copy those of these bytes that are shared to the memory; return whether there were any."""
         if not self.ranges or not self.ranges.overlaps(address, address + nbytes):
             return False
         for at, data in self.ranges.cut(address, address + nbytes):
@@ -335,11 +335,11 @@ class Memory:
         return True
 
     def drop(self, address: int, nbytes: int) -> bool:
-        """Share these bytes no longer, without a copy; whether any was shared. The memory then holds older bytes."""
+        """Stop sharing these bytes without copying them; return whether any was shared. Older bytes reappear."""
         return bool(self.ranges) and bool(self.ranges.cut(address, address + nbytes))
 
     def _offset(self, address: int, nbytes: int) -> int:
-        """The offset of an address of existing bytes."""
+        """Return the offset of an address, after checking that it has bytes."""
         if not self.backed:
             raise UnknownValueError(
                 f"the {nbytes} bytes at {address:#x} are not known", where=f"device {self.device_id}"
@@ -347,19 +347,19 @@ class Memory:
         start = address - BASE_ADDRESS
         if start < 0 or start + nbytes > self.capacity:
             raise DeviceError(
-                f"{nbytes} bytes at {address:#x} are outside of the device's memory",
+                f"{nbytes} bytes at {address:#x} are outside the device's memory",
                 where=f"device {self.device_id}",
                 allowed=[f"{BASE_ADDRESS:#x} to {BASE_ADDRESS + self.capacity:#x}"],
             )
         return start
 
     def write(self, address: int, data: npt.NDArray[np.generic]) -> tuple[Buffer, ...]:
-        """Write bytes wherever `address` points to, as a kernel that runs out of its output does.
+        """Write bytes at any address, like a kernel that writes beyond its output.
 
         Returns
         -------
         tuple of Buffer
-            The live buffers that were hit; their versions end.
+            The live buffers that were overwritten; they get a new version.
         """
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         hit = tuple(self.overlapping(address, flat.size))
@@ -372,7 +372,7 @@ class Memory:
         return hit
 
     def overlapping(self, address: int, nbytes: int) -> Iterator[Buffer]:
-        """Live buffers that share a logical byte with the range; of a workspace also its live parts."""
+        """Yield the live buffers that overlap the range; for a workspace also its live parts."""
         at = max(0, bisect_right(self._live, (address, 1 << 62)) - 1)
         for first, offset in self._live[at:]:
             if first >= address + nbytes:
@@ -386,13 +386,13 @@ class Memory:
                     yield part
 
     def next_version(self) -> int:
-        """A serial number for the next write."""
+        """Return a serial number for the next write."""
         self._version += 1
         return self._version
 
     # --------------------------------------------------------------- reports
     def out_of_memory(self, size: int, owner: str) -> OutOfMemoryError:
-        """The error of an allocation that found no room; its text shows the plan."""
+        """Return the error of a failed allocation, which lists the allocated blocks."""
         return OutOfMemoryError(
             # the vendor's text
             f"Memory not enough: Device(id:{self.device_id}) memory isn't enough and alloc failed, "
@@ -401,18 +401,18 @@ class Memory:
         )
 
     def report(self) -> str:
-        """Who holds what, largest first, and the largest free block."""
+        """Return a list of the allocated blocks, largest first, and the largest free block."""
         free = min(self._space.largest_hole, max(0, self.limit - self.used))
         lines = [
             f"memory plan of device {self.device_id}: {self.used} of {self.limit} bytes used, "
             f"{self.limit - self.used} free, largest free block {free}"
         ]
-        held = sorted(self.blocks(), key=lambda b: (-b.alloc_size, b.address))
-        for buffer in held[:_REPORTED]:
+        allocated = sorted(self.blocks(), key=lambda b: (-b.alloc_size, b.address))
+        for buffer in allocated[:_REPORTED]:
             lines.append(f"  {buffer.address:#x} {buffer.alloc_size:>14} {buffer.kind:<10} {buffer.owner}")
             parts = sorted(buffer.parts.values(), key=lambda b: (-b.alloc_size, b.address))
             lines += [f"    {p.address:#x} {p.alloc_size:>12} {p.kind:<10} {p.owner}" for p in parts[:_REPORTED]]
-        if len(held) > _REPORTED:
-            rest = sum(b.alloc_size for b in held[_REPORTED:])
-            lines.append(f"  and {len(held) - _REPORTED} smaller blocks, {rest} bytes")
+        if len(allocated) > _REPORTED:
+            rest = sum(b.alloc_size for b in allocated[_REPORTED:])
+            lines.append(f"  and {len(allocated) - _REPORTED} smaller blocks, {rest} bytes")
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What happens to a result that its number type cannot hold: the store of a float unit and the status register."""
+"""Overflow: how a float unit stores a result that is too large for its number type, and the status register."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ _LARGEST = {
     "bfloat16": (2.0 - 2.0**-7) * 2.0**127,
     "float32": (2.0 - 2.0**-23) * 2.0**127,
 }
-# what a store in saturation mode makes of NaN: units differ and none is documented; those of 16-bit floats store 0,
-# those of float32 keep it [spec parallel 4.4, 9]
+# NaN in saturation mode: units differ and none is documented; those of 16-bit floats store 0, those of float32 NaN
+# [spec parallel 4.4, 9]
 _NAN_STORE = {"float16": 0.0, "bfloat16": 0.0, "float32": np.nan}
 
 
@@ -36,14 +36,14 @@ _FLOAT, _TO_FLOAT16, _CUBE = 0x20, 0x100, 0x400
 
 
 def status_bits(dtype: DType, *, cube: bool) -> int:
-    """What AI Core says of a result that its number type could not hold.
+    """Return the status bits of AI Core for a result that is too large for its number type.
 
     Parameters
     ----------
     dtype : DType
-        Of the result: float16 is what the unit's float32 is converted to.
+        Type of the result. For float16 the conversion from the unit's float32 overflows.
     cube : bool
-        The matrix unit computed it.
+        Whether the matrix unit computed it.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def status_bits(dtype: DType, *, cube: bool) -> int:
 
 
 def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | None:
-    """The mode of a chip: its own, or what the environment says where the chip listens to it.
+    """Return the mode of a chip: the chip's default, or that of the environment if the chip has a switch.
 
     Raises
     ------
     BadInputError
-        For a value of the variable that is not a mode, on a chip that reads it.
+        If the value of the variable is not a mode, on a chip that reads it.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def overflow_mode(chip: Chip, environment: Mapping[str, str]) -> OverflowMode | 
 
 @dataclass(slots=True)
 class StatusRegister:
-    """The overflow flag of a device: raised by any task on any stream, down only by `clear`. [spec parallel 4.4]
+    """The overflow flag of a device: set by any task on any stream, reset only by `clear`. [spec parallel 4.4]
 
     Examples
     --------
@@ -98,16 +98,16 @@ class StatusRegister:
     count: int = 0
 
     def set(self) -> None:
-        """An overflow happened."""
+        """Set the flag after an overflow."""
         self.raised = True
         self.count += 1
 
     def clear(self) -> None:
-        """Put the flag down."""
+        """Reset the flag."""
         self.raised = False
 
     def read(self) -> npt.NDArray[np.int32]:
-        """The register as NPUGetFloatStatusV2 gives it: int32[8], the sum is positive after an overflow."""
+        """Return the register as NPUGetFloatStatusV2 does: int32[8], the sum is positive after an overflow."""
         status = np.zeros(8, np.int32)
         status[0] = int(self.raised)
         return status
@@ -121,20 +121,20 @@ def narrow(
     Parameters
     ----------
     result : array
-        What the kernel computed, float32 for float16 and bfloat16 outputs.
+        The kernel's result, float32 for float16 and bfloat16 outputs.
     dtype : DType
-        Type of the output; int4 is packed, others than float16, bfloat16 and float32 are converted as numpy does.
+        Type of the output. int4 is packed; types other than float16, bfloat16 and float32 are converted as in numpy.
     mode : OverflowMode or None
-        ``SATURATION``: what does not fit becomes the largest finite number, NaN becomes 0 in 16-bit floats and stays in
-        float32. ``INFNAN``: inf and NaN.
-        None: as ``INFNAN``, and nothing is looked for.
+        ``SATURATION``: too large values become the largest finite number, NaN becomes 0 in 16-bit floats and stays NaN
+        in float32. ``INFNAN``: inf and NaN.
+        None: as ``INFNAN``, but overflows are not detected.
     inputs_finite : bool
-        Whether all operands were finite; an overflow is a result of finite operands only.
+        Whether all operands were finite; only then is the result an overflow.
 
     Returns
     -------
     (array, bool)
-        The stored array (the very `result` where nothing had to change) and whether an overflow happened.
+        The stored array (`result` itself if nothing changed) and whether an overflow happened.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def narrow(
     if dtype.name not in _LARGEST or mode is None or result.dtype.kind not in "fV" or result.size == 0:
         return _rounded(result, target), False
     with np.errstate(all="ignore"):
-        # a finite sum has finite terms only; the sum of finite terms may be infinite, so then each is looked at
+        # a finite sum has only finite terms; the sum of finite terms may be infinite, so then each one is checked
         if target.char == result.dtype.char == "f" and isfinite(result.sum()):
             return result, False
         # NaN makes both of these NaN; rounding to the target decides what is too large
@@ -169,7 +169,7 @@ def narrow(
 
 
 def _rounded(values: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The values as the target type stores them; the very array where it is of that type."""
+    """Return the values rounded to the target type; the same array if it has that type."""
     if values.dtype == target:
         return values
     if target.name in HALVES:

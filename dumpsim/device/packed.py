@@ -1,7 +1,7 @@
-"""Numbers narrower than a byte: packed in memory, one a byte where kernels compute.
+"""Numbers narrower than a byte: packed in memory, one per byte in kernels.
 
-The shape of an int4 tensor counts pairs, as MindSpore's ``qint4x2`` does, so a kernel sees its last axis doubled; that
-of uint1 counts numbers.
+The shape of an int4 tensor counts pairs, like MindSpore's ``qint4x2``, so a kernel sees its last axis doubled; that of
+a uint1 tensor counts numbers.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ PACKED = frozenset({"int4", "uint1"})
 
 
 def unpack(memory: npt.NDArray[Any], name: str, shape: Sequence[int]) -> npt.NDArray[Any]:
-    """The numbers in memory: int8 for int4, low nibble first, or uint8 for uint1, highest bit first.
+    """Unpack numbers: int4 to int8, low nibble first, or uint1 to uint8, highest bit first.
 
     [spec mindspore 3.5]
 
@@ -36,7 +36,7 @@ def unpack(memory: npt.NDArray[Any], name: str, shape: Sequence[int]) -> npt.NDA
 
 
 def pack(values: npt.NDArray[Any], name: str) -> npt.NDArray[np.uint8]:
-    """What memory holds of such numbers, in one dimension.
+    """Pack numbers into a one-dimensional array of bytes.
 
     Raises
     ------

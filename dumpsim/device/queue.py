@@ -1,7 +1,7 @@
-"""Queues from kernels to the host: what TensorDump and Print hand over while the device goes on.
+"""Queues from kernels to the host, for TensorDump and Print.
 
-A kernel posts a copy of its tensors and returns; a receiver on the host takes the messages in the order of their
-arrival. Nothing is handed over before the device is synchronised or the queue is full. [spec parallel 1.7]
+A kernel posts a copy of its tensors and returns, so that the device continues; a receiver on the host gets the
+messages in order of arrival, when the device is synchronised or the queue is full. [spec parallel 1.7]
 """
 
 from collections import deque
@@ -19,20 +19,20 @@ __all__ = ["SLICE_SIZE", "WAIT_TIME", "HostQueue", "HostQueues", "Message"]
 SLICE_SIZE = "MS_DUMP_SLICE_SIZE"
 WAIT_TIME = "MS_DUMP_WAIT_TIME"
 _LIMITS = {SLICE_SIZE: 2048, WAIT_TIME: 600}  # megabytes, seconds; 0 is the default of both [spec mindspore 1.5]
-_DEPTH = 1024  # pieces that wait at the same time
+_DEPTH = 1024  # pieces in a full queue
 _SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What a kernel posts.
+    """A message of a kernel to the host.
 
     Attributes
     ----------
     items : tuple
         Texts, numbers and tensors in the order of the operator's operands; tensors are copies.
     source : str
-        ``graph`` for kernels, ``host`` for calls of PYNATIVE that need no kernel.
+        ``graph`` for kernels, ``host`` for PYNATIVE calls without a kernel.
     attrs : mapping
         Attributes of the operator.
     """
@@ -44,7 +44,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """A tensor on its way, in slices."""
+    """A queued tensor, in slices."""
 
     parts: tuple[npt.NDArray[Any], ...]
     shape: tuple[int, ...]
@@ -55,18 +55,18 @@ class _Pieces:
 
 
 class HostQueue:
-    """One channel.
+    """One queue from kernels to the host.
 
     Parameters
     ----------
     name : str
-        As the vendor calls it, ``ms_tensor_dump``.
+        The vendor's name, ``ms_tensor_dump``.
     slice_bytes : int
-        Tensors larger than this travel in slices; 0: whole.
+        Tensors larger than this are sent in slices; 0 sends them whole.
     wait_ns : int
-        How long a kernel waits for room.
+        How long a kernel waits if the queue is full.
     wait : callable
-        Lets that time pass.
+        Called with the nanoseconds to wait.
 
     Examples
     --------
@@ -97,12 +97,12 @@ class HostQueue:
         self._pieces = 0
 
     def post(self, message: Message) -> None:
-        """Put a message after the others; its tensors are copied.
+        """Append a message; its tensors are copied.
 
         Raises
         ------
         DeviceError
-            For a full queue that nobody empties, after the time to wait.
+            If the queue is still full after the time to wait.
         """
         items = tuple(self._cut(item) if isinstance(item, np.ndarray) else item for item in message.items)
         count = sum(len(item.parts) for item in items if isinstance(item, _Pieces)) or 1
@@ -111,14 +111,14 @@ class HostQueue:
             if self._pieces:
                 self._wait(self._wait_ns)
                 raise DeviceError(
-                    f"queue {self.name!r} is full: {self._pieces} pieces of tensors wait and nobody takes them",
+                    f"queue {self.name!r} is full: {self._pieces} pieces of tensors wait and no receiver takes them",
                     where=f"{WAIT_TIME}={self._wait_ns // _SECOND}",
                 )
         self._waiting.append((Message(items=items, source=message.source, attrs=message.attrs), count))
         self._pieces += count
 
     def deliver(self) -> None:
-        """Hand over everything that waits, in the order of its arrival."""
+        """Deliver all queued messages, in order of arrival."""
         while self._waiting and self.receiver is not None:
             message, count = self._waiting.popleft()
             self._pieces -= count
@@ -137,9 +137,9 @@ class HostQueues:
     Parameters
     ----------
     environment : mapping
-        Where ``MS_DUMP_SLICE_SIZE`` and ``MS_DUMP_WAIT_TIME`` are read when the first queue is made.
+        ``MS_DUMP_SLICE_SIZE`` and ``MS_DUMP_WAIT_TIME`` are read from it when the first queue is created.
     wait : callable
-        Lets nanoseconds pass.
+        Called with the nanoseconds to wait.
 
     Examples
     --------
@@ -159,12 +159,12 @@ allowed: 0 to 2048
         self._made: dict[str, HostQueue] = {}
 
     def __getitem__(self, name: str) -> HostQueue:
-        """The queue of that name.
+        """Return the queue of that name.
 
         Raises
         ------
         BadInputError
-            For variables that are no number in their range.
+            If a variable is not an integer in its range.
         """
         if name not in self._made:
             self._made[name] = HostQueue(
@@ -176,7 +176,7 @@ allowed: 0 to 2048
         return self._made[name]
 
     def deliver(self) -> None:
-        """Hand over everything that waits."""
+        """Deliver all queued messages."""
         for queue in self._made.values():
             queue.deliver()
 

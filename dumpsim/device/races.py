@@ -1,4 +1,4 @@
-"""Races: work of several streams on the same memory that nothing orders."""
+"""Races: accesses of several streams to the same memory that no event orders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Clock = dict[int, int]  # stream -> number of its last task that is known to hav
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """What a task does to a piece of memory.
+    """An access of a task to a range of memory.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Touch:
         ``device``; ``host`` for the tensors of PYNATIVE; ``group NAME`` for the links of a group, which two calls
         cannot use at once. [spec parallel 3.6]
     holder : object
-        Keeps the memory from being used again meanwhile.
+        Object that prevents the memory from being reused meanwhile.
     """
 
     what: str
@@ -43,16 +43,16 @@ class Touch:
 class _Access:
     touch: Touch
     stream: int
-    number: int  # of the task in its stream
+    number: int  # number of the task in its stream
     task: Task
 
 
 class Races:
-    """Compares what the tasks of a device touch: two that no event orders must not touch the same bytes.
+    """Detects races: two tasks that no event orders must not access the same bytes.
 
-    A vector clock for each stream and for the host: a task knows what its stream has done, what the host had waited for
-    when it launched the task, and what the events know that its stream has waited for. Whether tasks really overlap
-    does not count, so that each run finds the same.
+    There is a vector clock for each stream and for the host. A task happens after the earlier tasks of its stream, the
+    tasks that the host had waited for when it launched the task, and the tasks before the events that its stream has
+    waited for. Whether tasks really overlap in time does not matter, so that every run reports the same races.
 
     Examples
     --------
@@ -76,16 +76,16 @@ waits for before Op1 [DS-DEV-007]
     def __init__(self) -> None:
         self._host: Clock = {}
         self._streams: dict[int, Clock] = {}
-        self._launched: dict[int, Clock] = {}  # by serial: what the host knew
-        self._events: dict[int, list[Clock]] = {}  # by event: what each record knows
+        self._launched: dict[int, Clock] = {}  # by serial: the host's clock at the launch
+        self._events: dict[int, list[Clock]] = {}  # by event: the clock of each record
         self._seen: dict[int, list[_Access]] = {}  # by stream
 
     def launched(self, task: Task) -> None:
-        """The host puts a task on its stream."""
+        """Note that the host has put a task on its stream."""
         self._launched[task.serial] = self._host
 
     def run(self, task: Task) -> StreamHazard | None:
-        """A task runs; what it may not touch now, if there is such a thing."""
+        """Note that a task runs; return the error if it races with another one."""
         stream = task.stream_id
         clock = dict(self._streams.get(stream, {}))
         _join(clock, self._launched.pop(task.serial, {}))
@@ -105,12 +105,12 @@ waits for before Op1 [DS-DEV-007]
         return hazard
 
     def synchronized(self, streams: Sequence[int], *, idle: bool) -> None:
-        """The host has waited for these streams; `idle`: no stream of the device has a task left."""
+        """Note that the host has waited for these streams; `idle` if no stream of the device has a task left."""
         host = dict(self._host)
         for stream in streams:
             _join(host, self._streams.get(stream, {}))
         self._host = host
-        if idle:  # whatever runs from now on is launched after what the host has waited for
+        if idle:  # later tasks are launched after those that the host has waited for, so that these cannot race
             for stream, accesses in self._seen.items():
                 self._seen[stream] = [access for access in accesses if access.number > host.get(stream, 0)]
 
@@ -143,7 +143,7 @@ def _hazard(first: _Access, second: _Access) -> StreamHazard:
     )
     if first.touch.space.startswith("group"):
         return StreamHazard(
-            f"{one} and {two} are calls of {first.touch.what} that no event orders: they use the same links at once",
+            f"{one} and {two} are calls of {first.touch.what} that no event orders: they would use the same links",
             allowed=[remedy],
         )
     low, high = max(first.touch.low, second.touch.low), min(first.touch.high, second.touch.high)

@@ -1,4 +1,4 @@
-"""The streams whose first task can start, in the order of the tasks."""
+"""Priority queue of the streams whose first task can start."""
 
 from bisect import insort
 from heapq import heappop, heappush
@@ -14,14 +14,14 @@ Entry: TypeAlias = tuple[int, int, int, Stream]  # order of the stream, serial o
 class Ready:
     """A priority queue of streams by (time, rank, device, stream, serial).
 
-    A heap of times, and for each time a bucket of entries that is sorted when its turn comes: ranks that do the same
-    work start their tasks at equal times, and then a task costs the same for one rank as for thousands. An entry is
-    valid while it is its stream's `entry`; the others are skipped.
+    There is a heap of times, and for each time a bucket of entries, which is sorted when it becomes the first one.
+    Ranks that do the same work start their tasks at equal times, so that the cost of a task does not depend on the
+    number of ranks. An entry is valid while it is its stream's `entry`; the others are skipped.
 
     Attributes
     ----------
     times : list of int
-        The heap; empty where no stream is ready.
+        The heap; empty if no stream is ready.
     """
 
     __slots__ = ("_at", "_bucket", "_buckets", "_time", "times")
@@ -29,12 +29,12 @@ class Ready:
     def __init__(self) -> None:
         self.times: list[int] = []
         self._buckets: dict[int, list[Entry]] = {}
-        self._time = -1  # of the bucket whose turn it is
+        self._time = -1  # of the current bucket
         self._bucket: list[Entry] = []
-        self._at = 0  # its first entry that was not taken
+        self._at = 0  # index of its first entry that was not taken
 
     def push(self, start_ns: int, stream: Stream) -> None:
-        """Add a stream; its present entry is no longer valid."""
+        """Add a stream; its previous entry becomes invalid."""
         entry = stream.entry = (stream.order, stream.tasks[0].serial, stream.number, stream)
         bucket = self._buckets.get(start_ns)
         if bucket is None:
@@ -46,10 +46,10 @@ class Ready:
             bucket.append(entry)
 
     def pop(self) -> tuple[int, Stream] | None:
-        """Take the first stream and the time at which its task can start; None where its entry is not valid."""
+        """Take the first stream and the time at which its task can start; None if its entry is not valid."""
         time = self.times[0]
         if time != self._time:
-            del self._bucket[: self._at]  # an earlier bucket has come before that one
+            del self._bucket[: self._at]  # a bucket with an earlier time was added
             self._bucket = self._buckets[time]
             self._bucket.sort()
             self._time, self._at = time, 0

@@ -1,4 +1,4 @@
-"""Rendezvous: where the ranks of a group meet, round after round."""
+"""Rendezvous: a barrier of the ranks of a group, used in rounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +16,7 @@ NO_FAILURES: Mapping[int, Failure] = MappingProxyType({})
 
 
 class _Round:
-    """One meeting of all members."""
+    """One round of all members."""
 
     __slots__ = ("entered", "failures", "left_ns", "offers", "opened_ns", "remaining", "result", "waiters")
 
@@ -32,23 +32,23 @@ class _Round:
 
 
 class Rendezvous:
-    """Where the members of a group meet, round after round; made by `Scheduler.rendezvous`.
+    """A barrier of the members of a group, used in rounds; created by `Scheduler.rendezvous`.
 
-    A member takes part with one task for each round. It enters when that task is the first of its stream; when all
-    have entered, the tasks of all start at the latest entry's time. It leaves when the task has run; the next round
-    opens when all have left. After a member has failed, the rounds that have not opened fail.
+    A member takes part in each round with one task. It enters when that task is the first of its stream; when all
+    members have entered, their tasks start at the time of the latest entry. It leaves when the task has run; the next
+    round opens when all members have left. After a member has failed, the rounds that have not opened fail.
 
     Parameters
     ----------
     members : sequence of int
         Ranks.
     name : str
-        Of the group, for messages.
+        Name of the group, for messages.
     judge : callable, optional
-        ``judge(number, entered)`` is asked when all have entered a round, with its number and the times of entry by
-        rank; returns why members fail, by rank.
+        ``judge(number, entered)`` is called when all members have entered a round, with its number and the times of
+        entry by rank; it returns the failures by rank.
     later : callable, optional
-        ``later(action)`` is given what opens a round that all have entered; by default it is opened at once.
+        ``later(action)`` is called with the action that opens a round; by default it opens as soon as all have entered.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Rendezvous:
         self._joined = dict.fromkeys(self.members, 0)
         self._rounds: dict[int, _Round] = {}
         self._number = 0  # of the round that is open or opens next
-        self._ended_ns = 0  # the round before it
+        self._ended_ns = 0  # end of the round before it
 
     def join(self, rank: int, offer: Callable[[], Any]) -> "RendezvousGate":
         """Return the gate of the member's task in its next round.
@@ -90,12 +90,12 @@ class Rendezvous:
         ----------
         rank : int
         offer : callable
-            Returns what the member brings along; called after all have entered.
+            Returns the member's contribution; called after all have entered.
 
         Raises
         ------
         BadInputError
-            For a rank that is not a member.
+            If the rank is not a member.
         """
         if rank not in self._joined:
             raise BadInputError(
@@ -110,7 +110,7 @@ class Rendezvous:
         return RendezvousGate(self, meeting, number, rank)
 
     def fail(self, failure: Failure) -> None:
-        """A member has failed: nobody waits for it any longer."""
+        """Fail the rounds that have not opened, because a member has failed."""
         if self.failure is not None:
             return
         self.failure = failure
@@ -138,7 +138,7 @@ class Rendezvous:
         self._wake(meeting)
 
     def end(self, time_ns: int) -> None:
-        """All members have left the open round."""
+        """End the open round, which all members have left."""
         del self._rounds[self._number]
         self._number += 1
         self._ended_ns = time_ns
@@ -163,7 +163,7 @@ class RendezvousGate:
 
     @property
     def failure(self) -> Failure | None:
-        """Why the member fails: by the judge, or with the group where the round had not opened before."""
+        """Why the member fails: by `judge`, or with the group if the round has not opened."""
         if self._round.opened_ns is None:
             return self._group.failure
         return self._round.failures.get(self.rank)
@@ -174,22 +174,22 @@ class RendezvousGate:
         return self._round.opened_ns is not None
 
     def enter(self, waiter: Waiter, time_ns: int) -> None:
-        """The member's task is the first of its stream; the last one to enter opens the round."""
+        """Enter the round, when the member's task is the first of its stream; the last one to enter opens it."""
         self._round.entered[self.rank] = time_ns
         self._group.open()
         if self.open_ns() is None:
             self._round.waiters.append(waiter)
 
     def open_ns(self) -> int | None:
-        """The latest entry's time; the failure's where the round cannot open; None before."""
+        """Return the time of the latest entry, or of the failure if the round cannot open; None before."""
         failure = self.failure
         return self._round.opened_ns if failure is None else failure.time_ns
 
     def exchange(self, combine: Callable[[list[Any]], T]) -> T:
-        """Return what `combine` makes of the offers of all members, in their order.
+        """Return the result of `combine` on the contributions of all members, in their order.
 
-        Called by the tasks of the round. The first one computes it for all: no member has gone on by then, so the
-        offers may be views of memory that the results overwrite.
+        Called by the tasks of the round. The first one computes the result for all: no member has continued by then,
+        so the contributions may be views of memory that the results overwrite.
         """
         meeting = self._round
         if not meeting.result:
@@ -198,7 +198,7 @@ class RendezvousGate:
         return result
 
     def leave(self, time_ns: int) -> None:
-        """The member's task has run; the last one to leave ends the round."""
+        """Leave the round, after the member's task has run; the last one to leave ends it."""
         meeting = self._round
         meeting.left_ns = max(meeting.left_ns, time_ns)
         meeting.remaining -= 1
@@ -206,19 +206,19 @@ class RendezvousGate:
             self._group.end(meeting.left_ns)
 
     def abandon(self, failure: Failure) -> None:
-        """The member's task was dropped, and with it the member's place in all further rounds."""
+        """Fail the group, because the member's task was dropped."""
         self._group.fail(failure)
 
     def give_up(self, report: str) -> Failure | None:
-        """The scheduler's own report says it all."""
+        """Return None: the scheduler's own report suffices."""
         return None
 
     def missing(self) -> list[int]:
-        """The members that have not entered."""
+        """Return the members that have not entered."""
         return [rank for rank in self._group.members if rank not in self._round.entered]
 
     def waits_for(self) -> str:
-        """Names the members that have not entered, and the round."""
+        """Return the members that have not entered, and the round."""
         missing = self.missing()
         where = f"round {self.number} of group {self._group.name!r}"
         if not missing:
@@ -227,7 +227,7 @@ class RendezvousGate:
 
 
 def numbers(ranks: Sequence[int]) -> str:
-    """Ranks in few words.
+    """Return a short text of ranks.
 
     Parameters
     ----------

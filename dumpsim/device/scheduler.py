@@ -1,4 +1,4 @@
-"""The scheduler: which task of which stream runs next, and the report where none can."""
+"""The scheduler: selects the next task, and reports deadlocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -11,7 +11,7 @@ from dumpsim.device.stream import Owner, Stream
 
 __all__ = ["Failing", "Hosts", "Scheduler", "Waiting"]
 
-# a stream that waits: its rank, its number, what its first task waits for, and its line of the deadlock report
+# a waiting stream: its rank, its number, what its first task waits for, and its line of the deadlock report
 Waiting: TypeAlias = tuple[int, int, str, str]
 
 
@@ -21,40 +21,40 @@ class Hosts(Protocol):
     def switch(self, rank: int) -> bool:
         """Let other ranks run, because `rank` waits and no task is ready.
 
-        True: a task may be ready. False: no other rank can progress.
+        Return True if a task may be ready, False if no other rank can proceed.
         """
         ...
 
     def wake(self, rank: int) -> None:
-        """A task of a rank that waits is ready."""
+        """Notify a waiting rank that a task of it is ready."""
         ...
 
     def run_as(self, rank: int, function: Callable[[int], None], argument: int) -> None:
-        """Call a function in the context of a rank that does not run now."""
+        """Call a function in the context of a rank that is not running."""
         ...
 
     def elsewhere(self) -> Sequence[Waiting]:
-        """Streams of ranks in other processes, for the deadlock report."""
+        """Return the waiting streams of ranks in other processes, for the deadlock report."""
         ...
 
     def report(self) -> Sequence[str]:
-        """What became of the ranks that do not wait, one line each, for the deadlock report."""
+        """Return the state of the ranks that do not wait, one line each, for the deadlock report."""
         ...
 
 
-_IN_FULL = 4  # streams that wait for the same are named one by one up to this number
+_IN_FULL = 4  # up to this number, streams that wait for the same thing are listed one by one
 
 
 class Failing(Protocol):
-    """What fails with a rank."""
+    """An object that fails with a rank."""
 
     def fail(self, failure: Failure) -> None:
-        """A rank has failed."""
+        """Notify the object that a rank has failed."""
         ...
 
 
 class Scheduler:
-    """Steps the streams of all devices of all ranks.
+    """Runs the tasks of the streams of all devices of all ranks.
 
     Of the tasks that could start, the one with the smallest (time, rank, device, stream, serial) runs, so that one
     program has one order. Streams whose first task is ready are in a heap; the others wait for a gate, which wakes
@@ -63,7 +63,7 @@ class Scheduler:
     Parameters
     ----------
     hosts : Hosts, optional
-        Where the process has several ranks; without it a rank that waits is alone.
+        The programs of a process with several ranks; None for a single rank.
     """
 
     def __init__(self, hosts: Hosts | None = None) -> None:
@@ -73,23 +73,23 @@ class Scheduler:
         self._groups: dict[int, list[Failing]] = {}  # by rank
         self._devices: dict[int, list[Owner]] = {}  # by rank
         self._later: list[Callable[[], None]] = []
-        self._gone: dict[int, Failure] = {}  # by rank
+        self._killed: dict[int, Failure] = {}  # by rank
         self._count = 0
         self._running: Stream | None = None
 
     @property
     def hosts(self) -> Hosts | None:
-        """The programs of the ranks that share this scheduler; None where a rank is alone in its process."""
+        """The programs of the ranks that share this scheduler; None if a rank is alone in its process."""
         return self._hosts
 
     def add(self, device: Owner) -> int:
-        """Take a new device and return its number."""
+        """Add a device and return its number."""
         self._devices.setdefault(device.rank, []).append(device)
         self._count += 1
         return self._count - 1
 
     def finish(self, rank: int) -> None:
-        """Wait for the devices of a rank that ends; what its program has caught is not raised again."""
+        """Wait for the devices of a rank that ends; errors that its program has caught are not raised again."""
         for device in self._devices.get(rank, ()):
             caught = device.raised
             try:
@@ -99,7 +99,7 @@ class Scheduler:
                     raise
 
     def failed(self, rank: int) -> bool:
-        """Whether a device of the rank has an error that is the rank's own and was not raised yet, or is lasting."""
+        """Whether a device of the rank has an error of its own that was not raised yet, or a lasting one."""
         return any(
             device.errors
             or any(isinstance(stream.error, CollectiveError) or _fails(stream) for stream in device.streams)
@@ -113,7 +113,7 @@ class Scheduler:
         name: str = "",
         judge: Callable[[int, Mapping[int, int]], Mapping[int, Failure]] | None = None,
     ) -> Rendezvous:
-        """Return a new meeting point of these ranks; it fails when one of them does."""
+        """Return a new rendezvous of these ranks, which fails when one of them does."""
         group = Rendezvous(members, name, judge, self.later)
         self.enlist(group.members, group)
         return group
@@ -122,19 +122,19 @@ class Scheduler:
         """Let `group` fail when one of these ranks does."""
         for rank in ranks:
             self._groups.setdefault(rank, []).append(group)
-            if rank in self._gone:
-                group.fail(self._gone[rank])
+            if rank in self._killed:
+                group.fail(self._killed[rank])
 
     def later(self, action: Callable[[], None]) -> None:
-        """Call `action` when no rank can go on without it."""
+        """Defer `action` until no rank can continue without it."""
         self._later.append(action)
 
     def release(self) -> bool:
-        """Call what was put off, since no rank can go on without it; whether there was anything.
+        """Run the deferred actions; return whether there were any.
 
-        What ranks bring each other is taken up only here: who has come to which point by then follows from the
-        programs, not from whose turn it was or which process was faster. So the order of a rank's tasks, and the time
-        stamps of their files, are the same in every order of turns and over every transport.
+        Ranks influence each other only here, when no rank can continue: the point that each of them has reached then
+        depends on the programs only, not on the order of turns or the speed of processes. So the order of a rank's
+        tasks, and the time stamps of their files, are the same for every order of turns and every transport.
         """
         actions, self._later = self._later, []
         for action in actions:
@@ -142,8 +142,8 @@ class Scheduler:
         return bool(actions)
 
     def schedule(self, stream: Stream) -> None:
-        """Find the place of a stream whose first task is new, or may have become ready."""
-        if stream is self._running:  # its place is found when the running task has ended
+        """Queue a stream whose first task is new or may have become ready."""
+        if stream is self._running:  # it is queued when the running task has ended
             return
         start = stream.ready_ns()
         if start is None:
@@ -155,7 +155,7 @@ class Scheduler:
                 self._hosts.wake(stream.device.rank)
 
     def _rest(self, stream: Stream) -> None:
-        """A stream has no task that is ready: it is blocked, or idle."""
+        """Mark a stream without a ready task as blocked or idle."""
         stream.entry = None
         if stream.tasks:
             self._blocked[stream] = None
@@ -166,13 +166,13 @@ class Scheduler:
             stream.device.busy -= 1
 
     def fail(self, rank: int, failure: Failure) -> None:
-        """A rank has failed, by itself or because of another one: fail its groups."""
+        """Fail the groups of a rank that has failed, by itself or because of another one."""
         for group in self._groups.get(rank, ()):
             group.fail(failure)
 
     def kill(self, failure: Failure) -> None:
-        """The rank of the failure is gone: nothing of what it has queued runs, and its groups fail, later ones too."""
-        self._gone[failure.rank] = failure
+        """Kill the rank of the failure: its queued tasks are dropped, and its groups fail, later ones too."""
+        self._killed[failure.rank] = failure
         for device in self._devices.get(failure.rank, ()):
             for stream in device.streams:
                 if stream.tasks:
@@ -181,20 +181,20 @@ class Scheduler:
         self.fail(failure.rank, failure)
 
     def wait(self, device: Owner, streams: Sequence[Stream] | None = None) -> None:
-        """Run tasks, of all ranks in their order, until the device's streams are empty or a task of it has raised.
+        """Run tasks of all ranks, in order, until the device's streams are empty or one of its tasks has raised.
 
         Parameters
         ----------
         device : Owner
         streams : sequence of Stream, optional
-            Those of the device that have to be empty, by default all of them.
+            Streams of the device that must become empty, by default all of them.
 
         Raises
         ------
         DeviceError
-            Where work is left and nobody can progress; the text says who waits for what.
+            If tasks are left and no rank can proceed; the message shows what each stream waits for.
         """
-        if self._running is not None:  # asked by a task's own work: the outer loop goes on anyway
+        if self._running is not None:  # called by a task's own work: the outer loop continues anyway
             return
         while (device.busy if streams is None else any(s.busy for s in streams)) and not device.errors:
             if self._ready.times:
@@ -203,7 +203,7 @@ class Scheduler:
                 self._switch(device)
 
     def _run(self, device: Owner) -> None:
-        """Run ready tasks until a stream comes to rest or a task raises, which its own rank's next wait will raise."""
+        """Run ready tasks until a stream has none or a task raises; its rank's next wait raises the error."""
         ready = self._ready
         first = ready.pop()
         if first is None:
@@ -238,7 +238,7 @@ class Scheduler:
         self.schedule(stream)
 
     def _switch(self, device: Owner) -> None:
-        """No task is ready: let other ranks run, or end the device's waiting."""
+        """Let other ranks run, because no task is ready; if none can, end the wait with an error."""
         blocked = [stream for stream in device.streams if stream.tasks]
         failure = device.stopped
         if failure is None:
@@ -264,7 +264,7 @@ class Scheduler:
             self.schedule(stream)
 
     def _give_up(self, blocked: Sequence[Stream], report: str) -> bool:
-        """Fail the tasks whose gates have a reason of their own; whether there is one."""
+        """Fail the tasks whose gates have a failure of their own; return whether there was one."""
         found = False
         for stream in blocked:
             gate = stream.tasks[0].gate if stream.tasks else None
@@ -276,7 +276,7 @@ class Scheduler:
         return found
 
     def waiting(self) -> list[Waiting]:
-        """The streams whose first task waits, by rank, device and stream."""
+        """Return the streams whose first task waits, by rank, device and stream."""
         streams = sorted(self._blocked, key=lambda s: (s.device.rank, s.device.device_id, s.stream_id))
         return [(each.device.rank, each.stream_id, each.waits_for(), each.waits()) for each in streams]
 
@@ -287,7 +287,7 @@ class Scheduler:
             alike.setdefault(each[1:3], []).append(each)
         common = [same for same in alike.values() if len(same) > _IN_FULL]
         grouped = {id(each) for same in common for each in same}
-        lines = [line for *_, line in (each for each in waiting if id(each) not in grouped)]  # the odd ones first
+        lines = [line for *_, line in (each for each in waiting if id(each) not in grouped)]
         for same in common:
             _, stream_id, missing, _ = same[0]
             lines.append(f"  ranks {numbers([each[0] for each in same])} stream {stream_id}: {missing}")
@@ -297,7 +297,7 @@ class Scheduler:
 
 
 def _fails(stream: Stream) -> bool:
-    """Whether the first task is a collective that cannot be carried out."""
+    """Whether the first task is a collective that has failed."""
     gate = stream.tasks[0].gate if stream.tasks else None
     failure = None if gate is None else gate.failure
     return failure is not None and isinstance(failure.error, CollectiveError)

@@ -1,4 +1,4 @@
-"""Read-only arrays that stand in for ranges of a device's memory until somebody writes there."""
+"""Read-only arrays that replace ranges of a device's memory until they are written (copy on write)."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ __all__ = ["SharedRanges"]
 
 
 class SharedRanges:
-    """The ranges of one memory whose bytes lie in arrays that other memories may show too.
+    """The ranges of one memory whose bytes are in arrays that other memories may share.
 
-    No two ranges overlap. What is written over a part of a range leaves the rest of it shared.
+    No two ranges overlap. A write to a part of a range leaves the rest of it shared.
 
     Examples
     --------
@@ -38,13 +38,13 @@ class SharedRanges:
             yield start, start + array.size
 
     def add(self, start: int, array: Bytes) -> None:
-        """Add a range that begins at `start`; what was shared there must have been cut out."""
+        """Add a range that begins at `start`; overlapping ranges must have been cut out before."""
         at = bisect_right(self._starts, start)
         self._starts.insert(at, start)
         self._arrays.insert(at, array)
 
     def find(self, start: int, stop: int) -> Bytes | None:
-        """The bytes from `start` to `stop` where one range holds all of them."""
+        """Return the bytes from `start` to `stop` if one range contains all of them, else None."""
         at = bisect_right(self._starts, start) - 1
         if at < 0:
             return None
@@ -59,7 +59,7 @@ class SharedRanges:
         return at >= 0 and self._starts[at] + self._arrays[at].size > start
 
     def cut(self, start: int, stop: int) -> list[tuple[int, Bytes]]:
-        """Take the bytes from `start` to `stop` out; return what was shared there, with its addresses."""
+        """Remove the bytes from `start` to `stop`; return those that were shared, with their addresses."""
         at = max(0, bisect_right(self._starts, start) - 1)
         taken: list[tuple[int, Bytes]] = []
         while at < len(self._starts) and self._starts[at] < stop:

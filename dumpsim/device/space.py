@@ -1,4 +1,4 @@
-"""Which offsets of an address range are taken: the fit rules of an allocator, without any bytes."""
+"""The free and allocated parts of an address range: the fit rules of an allocator, without any bytes."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ FITS = ("best", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRule:
-    """How large the block of a tensor is, and where in it the tensor begins.
+    """The size of a tensor's block, and the position of the tensor in it.
 
     Attributes
     ----------
     granule : int
-        Blocks are multiples of it.
+        Block sizes are multiples of it.
     spare : int
         Bytes that are always free after the tensor.
     guard : int
         Bytes before and after the granules.
     align : int
-        Every block and every tensor begins at a multiple of it.
+        Blocks and tensors begin at multiples of it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class BlockRule:
     align: int
 
     def block(self, size: int) -> int:
-        """Bytes of the block of a tensor of `size` bytes; an empty tensor takes one granule."""
+        """Return the size of the block of a tensor of `size` bytes; an empty tensor takes one granule."""
         return max(1, -(-(size + self.spare) // self.granule)) * self.granule + 2 * self.guard
 
 
@@ -62,16 +62,16 @@ BLOCK_RULES: Mapping[str, BlockRule] = MappingProxyType(
 
 
 class Space:
-    """Offsets from 0 to `capacity`, taken and given back.
+    """Allocates and frees ranges of the offsets from 0 to `capacity`.
 
     Parameters
     ----------
     capacity : int
         Size of the range.
     fit : str
-        ``best``: the smallest hole that is large enough; ``first``: the lowest.
+        ``best``: the smallest hole that is large enough; ``first``: the one with the lowest offset.
     reuse : bool
-        False: what is given back is never taken again.
+        Whether freed ranges are used again.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Space:
         return self._by_size[-1][0] if self._by_size else 0
 
     def take(self, size: int, align: int = 1) -> int | None:
-        """Offset of a free range of `size` bytes that begins at a multiple of `align`, or None where there is none."""
+        """Allocate `size` bytes at a multiple of `align` and return the offset, None if no hole is large enough."""
         hole = self._find(size, align)
         if hole is None:
             return None
@@ -118,7 +118,7 @@ class Space:
         return offset
 
     def give(self, offset: int) -> int:
-        """Give back the range that begins at `offset` and tell its size; KeyError where none begins."""
+        """Free the range that begins at `offset` and return its size; KeyError if no range begins there."""
         size = given = self._taken.pop(offset)
         if not self.reuse:
             return given

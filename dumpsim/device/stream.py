@@ -20,7 +20,7 @@ class Owner(Protocol):
 
     rank: int
     device_id: int
-    number: int  # in the order in which devices were made
+    number: int  # in order of creation
     chip: Chip
     clock: Clock
     streams: "list[Stream]"
@@ -28,14 +28,14 @@ class Owner(Protocol):
     suspended: bool  # its rank waits, and other ranks run
     errors: list[BaseException]  # of tasks, to be raised by the rank's next wait
     stopped: Failure | None  # why a stream refuses further work
-    raised: BaseException | None  # what a stream stopped for, once a wait has raised it
+    raised: BaseException | None  # the error that stopped a stream, once a wait has raised it
     next_serial: Callable[[], int]  # the number of its next task
-    trace: Callable[[Task], None] | None  # called with every task that has run
-    races: Races | None  # where somebody looks for races
-    schedule: "Callable[[Stream], None]"  # the first task of a stream is another one, or may be ready now
+    trace: Callable[[Task], None] | None  # called with every finished task
+    races: Races | None  # the detector of races, if it is on
+    schedule: "Callable[[Stream], None]"  # called when the first task of a stream is new, or may have become ready
 
     def fail(self, failure: Failure) -> None:
-        """A stream has dropped its tasks."""
+        """Notify the device that a stream has dropped its tasks."""
         ...
 
     def synchronize(self) -> None:
@@ -46,8 +46,8 @@ class Owner(Protocol):
 class Stream:
     """A queue of tasks; tasks of one stream run in order, streams are ordered by events only.
 
-    Streams are made by `Device.stream`. A task that fails stops its stream: what is queued after it is dropped, and
-    the error is seen at the next synchronisation. [spec parallel 4.5]
+    Streams are created by `Device.stream`. A task that fails stops its stream: the tasks queued after it are dropped,
+    and the error is raised at the next synchronisation. [spec parallel 4.5]
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Stream:
     error : DeviceError or None
         Why the stream has stopped.
     dropped : int
-        Tasks that were dropped.
+        Number of dropped tasks.
     order : int
         Orders the streams of all devices by rank, device and stream.
     busy : bool
-        There are tasks, or one runs.
+        Whether there are tasks, or one is running.
     entry : tuple or None
-        The stream's present entry in the scheduler's heap; every other one is stale.
+        The stream's valid entry in the scheduler's heap; all others are stale.
     """
 
     __slots__ = (
@@ -97,12 +97,12 @@ class Stream:
         self._entered: Task | None = None  # the task that has entered its gate
 
     def launch(self, task: Task, ids: TaskIds | None = None) -> Task:
-        """Put a task after the others; it takes the next task id of the stream, or of `ids` (a model's).
+        """Append a task; it takes the next task id of the stream, or of `ids` (a model's).
 
         Raises
         ------
         DeviceError
-            Where the stream has stopped.
+            If the stream has stopped.
         """
         device = self.device
         if self.error is not None:
@@ -123,14 +123,14 @@ class Stream:
         return task
 
     def follow(self, tasks: Sequence[Task]) -> None:
-        """Put tasks before the others: right after the one that runs now. They take ids of the stream, never a model's.
+        """Insert tasks right after the running one. They take ids of the stream, never those of a model.
 
-        This is how the work of a running kernel, such as its asynchronous dump, has more work done on its stream.
+        A running kernel queues more work on its stream in this way, such as its asynchronous dump.
 
         Raises
         ------
         DeviceError
-            Where the stream has stopped.
+            If the stream has stopped.
         """
         if self.error is not None:
             raise self.error
@@ -146,7 +146,7 @@ class Stream:
         self.device.schedule(self)
 
     def record(self, event: Event, ids: TaskIds | None = None) -> Task:
-        """Record an event after everything that was launched so far."""
+        """Record an event after all tasks launched so far."""
         event.launched += 1
         task = Task(kind=TaskKind.EVENT_RECORD, name=f"record event {event.event_id}", event=event)
         self.launch(task, ids)
@@ -154,7 +154,7 @@ class Stream:
         return task
 
     def wait(self, event: Event, ids: TaskIds | None = None) -> Task:
-        """Let later tasks wait for the event's last record, or for its first one where there is none yet."""
+        """Let later tasks wait for the event's last record, or for its first one if there is none yet."""
         gate = EventGate(event=event, count=max(1, event.launched))
         return self.launch(Task(kind=TaskKind.EVENT_WAIT, name=f"wait for event {event.event_id}", gate=gate), ids)
 
@@ -178,11 +178,11 @@ class Stream:
         return start
 
     def wake(self) -> None:
-        """The gate of the first task has opened or failed."""
+        """Schedule the stream again, because the gate of the first task has opened or failed."""
         self.device.schedule(self)
 
     def step(self, start_ns: int) -> None:
-        """Run the first task; a failing one stops the stream."""
+        """Run the first task; if it fails, the stream stops."""
         task = self.tasks[0]
         gate = task.gate
         if gate is not None and (failure := gate.failure) is not None:
@@ -209,7 +209,7 @@ class Stream:
             except BaseException as error:
                 self.drop(Failure(rank=self.device.rank, time_ns=self.tail_ns, error=error, lasting=False))
                 raise
-            # what the work itself took, such as the copies and files of a synchronous dump, delays the stream
+            # the time that the work itself took, such as the copies and files of a synchronous dump, delays the stream
             self.tail_ns += clock.now_ns - before
         if task.event is not None:
             task.event.record(task.end_ns)
@@ -219,7 +219,7 @@ class Stream:
             trace(task)
 
     def drop(self, failure: Failure) -> None:
-        """Drop the queued tasks; every waiter for one of them fails."""
+        """Drop the queued tasks; all tasks that wait for them fail."""
         tasks = tuple(self.tasks)
         self.tasks.clear()
         self.dropped += len(tasks)
@@ -231,9 +231,9 @@ class Stream:
         self.device.fail(failure)
 
     def fail_with(self, failure: Failure) -> None:
-        """Stop, because what the first task waits for will never come."""
+        """Stop, because the gate of the first task has failed."""
         task = self.tasks[0]
-        if isinstance(failure.error, CollectiveError):  # in the words of this member
+        if isinstance(failure.error, CollectiveError):  # its message is specific to this member
             self.error = failure.error
         elif failure.rank != self.device.rank:
             self.error = PeerError(
@@ -254,11 +254,11 @@ class Stream:
         self.drop(failure)
 
     def waits(self) -> str:
-        """A line of the deadlock report: what the first task waits for."""
+        """Return a line of the deadlock report: what the first task waits for."""
         return f"  {self.describe()}: {self.waits_for()}"
 
     def waits_for(self) -> str:
-        """What the first task waits for."""
+        """Return what the first task waits for."""
         task = self.tasks[0]
         missing = task.gate.waits_for() if task.gate is not None else "nothing"
         return (
@@ -267,12 +267,12 @@ class Stream:
         )
 
     def describe(self) -> str:
-        """Rank, device and stream for messages."""
+        """Return rank, device and stream for messages."""
         return f"rank {self.device.rank} device {self.device.device_id} stream {self.stream_id}"
 
 
 class TaskFailure(Exception):
-    """Raised by the work of a task that the hardware cannot finish; holds the error of the next synchronisation."""
+    """Raised by the work of a task that the hardware cannot finish; `error` is raised at the next synchronisation."""
 
     def __init__(self, error: DeviceError) -> None:
         super().__init__(str(error))

@@ -1,4 +1,4 @@
-"""One unit of work on a stream, and the numbers that tasks carry."""
+"""Tasks, the units of work on a stream, and their numbers."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class TaskKind(StrEnum):
 
     @classmethod
     def of_engine(cls, engine: str) -> "TaskKind":
-        """The kind of a kernel on that engine (`OpDef.engine`)."""
+        """Return the kind of a kernel on that engine (`OpDef.engine`)."""
         return _ENGINES[engine]
 
 
@@ -47,23 +47,23 @@ _ENGINES = {
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Task:
-    """Work for a stream; the ids and times are set by the stream.
+    """A unit of work on a stream, which sets ids and times.
 
     Attributes
     ----------
     kind : TaskKind
     name : str
-        Full name of the operator, or what it does.
+        Full name of the operator, or a description.
     work : callable or None
-        Runs when the scheduler reaches the task, nowhere else.
+        Called when the scheduler reaches the task, nowhere else.
     cost_ns : int
         Duration on the virtual clock.
     gate : Gate or None
-        Keeps the task from starting; set before the launch.
+        The condition that the task waits for; set before the launch.
     event : Event or None
-        Recorded when the task has run.
+        The event that is recorded when the task has run.
     touches : callable or None
-        Gives the memory that the task reads and writes, for the detector of races.
+        Returns the memory that the task reads and writes, for the detector of races.
     task_id, flip : int
         16-bit number, and how often it has wrapped.
     serial : int
@@ -105,7 +105,7 @@ class TaskIds:
         self._flip = 0
 
     def take(self) -> tuple[int, int]:
-        """The next number and the flip count."""
+        """Return the next number and the flip count."""
         if self._next == UNKNOWN_TASK_ID:
             self._next = 0
             self._flip += 1

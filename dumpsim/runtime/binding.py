@@ -106,7 +106,7 @@ class Binding:
             workspace.parts = self._alive
             pointer = 0
             if self.memory.backed:
-                self._bytes = self.memory.place(workspace.address, workspace.size)
+                self._bytes = self.memory.own_bytes(workspace.address, workspace.size)
                 pointer = self._bytes.__array_interface__["data"][0]
             if (workspace.address, pointer) != self._place:
                 self._place = workspace.address, pointer
@@ -262,7 +262,7 @@ class Binding:
                 view = np.ndarray(extents, slot.numpy, self._bytes, slot.root_offset)
             else:
                 fixed = self._fixed[slot.root_index]
-                view = np.ndarray(extents, slot.numpy, self.memory.place(fixed.address, fixed.size))
+                view = np.ndarray(extents, slot.numpy, self.memory.own_bytes(fixed.address, fixed.size))
             if flat and slot.device_dtype.bits != 1:
                 view = view.reshape(shape)
             if shared is None:

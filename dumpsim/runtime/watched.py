@@ -279,7 +279,7 @@ class _Place:
         self._buffer = buffer
         self._nbytes = nbytes
         self._ranges = buffer.memory.ranges
-        self._bytes: Bytes = buffer.memory.place(buffer.address, nbytes)
+        self._bytes: Bytes = buffer.memory.own_bytes(buffer.address, nbytes)
         self._bytes.flags.writeable = False
 
     @property

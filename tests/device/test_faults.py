@@ -29,7 +29,7 @@ from dumpsim.device.injector import Injector
         ({"kind": "overflow", "op": "Add", "value": "huge"}, "$.faults[0].value: 'huge'"),
         (
             {"kind": "aicore_error", "op": "Add", "code": 1},
-            "$.faults[0].code: 1 is not a legal value; allowed: 507014, 507015",
+            "$.faults[0].code: 1 is not a valid value; allowed: 507014, 507015",
         ),
         ({"kind": "stomp", "after": "A", "target": "B", "address": 1}, "$.faults[0]: 'target' and 'address' exclude"),
         ({"kind": "out_of_memory"}, "$.faults[0]: give either 'op' or 'bytes'"),
@@ -111,10 +111,10 @@ def test_the_memory_limit_is_the_smallest_of_the_plan():
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ("9" * 4300, "a whole number of 4300 digits; allowed: 64 bits"),
-        ("9" * 4301, "a whole number of 4301 digits"),
-        ("-" + "9" * 20, "a whole number of 21 digits"),
-        ("[" * 100_000, "nested too deep"),
+        ("9" * 4300, "an integer of 4300 digits; allowed: 64 bits"),
+        ("9" * 4301, "an integer of 4301 digits"),
+        ("-" + "9" * 20, "an integer of 21 digits"),
+        ("[" * 100_000, "nested too deeply"),
         ("18446744073709551615", "faults"),
     ],
 )

@@ -161,15 +161,15 @@ def test_a_buffer_is_freed_once():
     memory = Memory(MIB)
     buffer = memory.allocate(1, owner="x")
     memory.free(buffer)
-    with pytest.raises(DeviceError, match="'x' is freed twice"):
+    with pytest.raises(DeviceError, match="'x' was freed twice"):
         memory.free(buffer)
 
 
 def test_addresses_outside_are_an_error():
     memory = Memory(MIB)
-    with pytest.raises(DeviceError, match="outside of the device's memory"):
+    with pytest.raises(DeviceError, match="outside the device's memory"):
         memory.view(BASE_ADDRESS + MIB - 1, 2)
-    with pytest.raises(DeviceError, match="outside of the device's memory"):
+    with pytest.raises(DeviceError, match="outside the device's memory"):
         memory.view(0, 1)
 
 
