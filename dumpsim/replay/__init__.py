@@ -1,6 +1,6 @@
-"""Dumped operators, recomputed with the operator table: the one room that joins analysis and ops.
+"""Recompute dumped operators with the operator table: the only package that imports both analysis and ops.
 
-The room has the name of its function, so it is called like it: ``dumpsim.replay("DUMP")``.
+The package has the name of its main function and can be called like it: ``dumpsim.replay("DUMP")``.
 """
 
 import sys
@@ -11,8 +11,8 @@ from dumpsim.replay.replay import replay
 __all__ = ["replay"]
 
 
-class _Room(ModuleType):
+class _CallablePackage(ModuleType):
     __call__ = staticmethod(replay)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CallablePackage

@@ -1,9 +1,9 @@
 """Arrays that carry a bound on their rounding errors through the kernels of the operator table.
 
-A kernel computes with numpy. Given `Bounded` operands in float64 it computes in float64, and beside every value how far
-the same steps in a narrower type can be from it: a running error analysis (N. J. Higham, Accuracy and Stability of
-Numerical Algorithms, 2nd edition, sections 3.1 and 3.3). One rounding costs the unit roundoff ``u`` of the type times
-the result. A sum of ``n`` terms costs ``gamma(n)`` times the sum of their absolute values, whatever its order.
+A kernel computes with numpy. Given `Bounded` operands, it computes in float64 and, for every value, a bound on the
+error of the same steps in a narrower type: a running error analysis (N. J. Higham, Accuracy and Stability of
+Numerical Algorithms, 2nd edition, sections 3.1 and 3.3). One rounding adds the unit roundoff ``u`` of the type times
+the result. A sum of ``n`` terms adds ``gamma(n)`` times the sum of their absolute values, in any order.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ __all__ = ["DEVICE", "Bounded", "Untracked", "bound_of", "exact", "plain"]
 
 Array = np.ndarray[Any, Any]
 
-_FUNCTION = 8.0  # units of functions that numpy does not have
+_FUNCTION = 8.0  # unit roundoffs of functions that numpy does not have
 DEVICE = Machine(unit=2.0**-24, slopes=MACHINES["device"])
 
 
 class Untracked(Exception):
-    """A kernel does something through which bounds cannot be carried."""
+    """A kernel uses a function that does not propagate bounds."""
 
 
 def bound_of(value: Any, unit: float = 0.0) -> Any:
-    """Return the bound of an operand: that of a constant follows from its rounding to the type."""
+    """Return the bound of an operand; that of a constant is its rounding error in the type."""
     if isinstance(value, Bounded):
         if value.bound is None:
             raise Untracked("a view without bounds")
@@ -43,7 +43,7 @@ def bound_of(value: Any, unit: float = 0.0) -> Any:
 
 
 def exact(value: Array, machine: Machine = DEVICE) -> "Bounded":
-    """Return an operand as a kernel takes it: float64, without an error so far.
+    """Return an operand for a kernel: float64, with an error of zero.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def exact(value: Array, machine: Machine = DEVICE) -> "Bounded":
 
 
 def plain(value: Any) -> Any:
-    """Return the values alone."""
+    """Return the values without bounds."""
     return value.view(np.ndarray) if isinstance(value, Bounded) else value
 
 
@@ -66,7 +66,7 @@ class Bounded(np.ndarray[Any, Any]):
     Attributes
     ----------
     bound : array or None
-        Of the same shape; None for a view that numpy made without telling.
+        Of the same shape; None for a view that numpy created itself.
     machine : Machine
         How the device rounds.
     """
@@ -76,7 +76,7 @@ class Bounded(np.ndarray[Any, Any]):
 
     @classmethod
     def of(cls, value: Any, bound: Any, machine: Machine) -> "Bounded":
-        """Join values and their bounds."""
+        """Return an array of values with bounds."""
         found = np.asarray(value, np.float64).view(cls)
         errors = np.asarray(bound, np.float64)
         found.bound = errors if errors.shape == found.shape else np.broadcast_to(errors, found.shape).copy()
@@ -95,7 +95,7 @@ class Bounded(np.ndarray[Any, Any]):
     # -- views
 
     def _viewed(self, function: Callable[[Array], Any]) -> Any:
-        """Apply what only moves elements to values and bounds."""
+        """Apply a function that only moves elements to values and bounds."""
         value, bound = function(plain(self)), function(bound_of(self))
         found = value.view(Bounded) if isinstance(value, np.ndarray) else np.asarray(value).view(Bounded)
         found.bound, found.machine = np.asarray(bound), self.machine
@@ -134,7 +134,7 @@ class Bounded(np.ndarray[Any, Any]):
         return self._viewed(lambda x: x.copy())
 
     def astype(self, kind: Any, *rest: Any, **options: Any) -> Any:  # type: ignore[override]
-        """Return the same in any real type, since a kernel's own types are not the device's; numbers otherwise."""
+        """Return self for any float type, since a kernel's types are not the device's; otherwise convert."""
         return self if np.dtype(kind).kind == "f" else plain(self).astype(kind)
 
     # -- reductions
@@ -190,7 +190,7 @@ class Bounded(np.ndarray[Any, Any]):
     # -- functions of one and two operands
 
     def apply(self, function: Callable[[Array], Array], slope: Callable[[Array], Array]) -> "Bounded":
-        """Return a function that numpy does not have, given with its derivative."""
+        """Apply a function that numpy does not have; `slope` is its derivative."""
         value, bound = plain(self), bound_of(self)
         with np.errstate(all="ignore"):
             result = np.asarray(function(value))
@@ -235,8 +235,8 @@ class Bounded(np.ndarray[Any, Any]):
 
 
 def _bound(rule: Slope, values: Sequence[Any], bounds: Sequence[Any], result: Any, unit: float) -> Any:
-    """The error of a result: that of the operands, passed on, and the result's own rounding."""
-    error = rule.passed_on(values, bounds, result, unit)
+    """Return the error of a result: the propagated errors of the operands plus the rounding of the result."""
+    error = rule.propagate(values, bounds, result, unit)
     return error + rule.units * unit * np.abs(result) if rule.units else error
 
 
@@ -264,7 +264,7 @@ def _clip(value: Any, low: Any = None, high: Any = None, **options: Any) -> Any:
 
 
 def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that joins several arrays."""
+    """Return a bounded version of a function that joins several arrays."""
 
     def run(parts: Any, *args: Any, **options: Any) -> Any:
         machine = _machine(*parts)
@@ -277,7 +277,7 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that only moves elements of its first operand."""
+    """Return a bounded version of a function that only moves elements of its first operand."""
 
     def run(value: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(value, Bounded):
@@ -288,7 +288,7 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _split(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that cuts its first operand into several."""
+    """Return a bounded version of a function that splits its first operand."""
 
     def run(value: Any, *args: Any, **options: Any) -> Any:
         values, bounds = function(plain(value), *args, **options), function(bound_of(value), *args, **options)
@@ -298,7 +298,7 @@ def _split(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """A function that is a method of its first operand too."""
+    """Return a bounded version of a function that is also a method of its first operand."""
 
     def run(value: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(value, Bounded):
@@ -309,7 +309,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose result has no rounding errors: indices, truth, shapes."""
+    """Return a version, for bounded operands, of a function whose result has no rounding errors, such as indices."""
 
     def run(*args: Any, **options: Any) -> Any:
         return function(*(plain(one) for one in args), **options)
@@ -318,7 +318,7 @@ def _values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _like(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A new array in the shape of another."""
+    """Return a bounded version of a function that creates an array in the shape of another one."""
 
     def run(value: Any, *args: Any, **options: Any) -> Any:
         made = function(plain(value), *args, **options)
@@ -344,16 +344,16 @@ def _einsum(equation: str, *operands: Any, **options: Any) -> Any:
         raise Untracked("einsum of computed values")
     result = np.einsum(equation, *values, optimize=True)
     size = np.einsum(equation, *(np.abs(one) for one in values), optimize=True)
-    terms, arrow, kept = equation.partition("->")
+    terms, arrow, output = equation.partition("->")
     letters = "".join(filter(str.isalpha, terms))
     if not arrow:
-        kept = "".join(letter for letter in letters if letters.count(letter) == 1)
-    summed = prod(size for letter, size in _extents(terms, values).items() if letter not in kept)
+        output = "".join(letter for letter in letters if letters.count(letter) == 1)
+    summed = prod(size for letter, size in _extents(terms, values).items() if letter not in output)
     return Bounded.of(result, gamma(summed + len(values), machine.unit) * size, machine)
 
 
 def _extents(terms: str, values: Sequence[Array]) -> dict[str, int]:
-    """The size of each letter."""
+    """Return the extent of the axis of each letter."""
     found: dict[str, int] = {}
     for term, value in zip(terms.replace(" ", "").split(","), values, strict=True):
         head, _, tail = term.partition("...")

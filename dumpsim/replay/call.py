@@ -1,4 +1,4 @@
-"""What one dumped run of an operator was given: files, constants of the graph, attributes; small enough to be sent."""
+"""The call of one dumped operator: its files, constants of the graph and attributes; small enough to be pickled."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,47 +19,47 @@ from dumpsim.graph.ge.machine import BN_REDUCE, BN_REDUCE_GRAD, BN_UPDATE, BN_UP
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
 from dumpsim.replay.gegraph import GeOp
-from dumpsim.replay.given import Unspelled, parse
+from dumpsim.replay.irconstant import Unparsable, parse
 
 __all__ = [
     "Absent",
     "Call",
-    "Given",
+    "Constant",
     "Member",
     "arrange",
     "attrs_of",
+    "bound_by_name",
     "call_of",
     "definition_of",
     "operands_of",
     "refusal",
-    "settled",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A constant that the graph shows."""
+class Constant:
+    """A constant in the graph."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """An operand that was not dumped, and why it cannot be derived."""
+    """An operand that was not dumped, and the reason why its value is unknown."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One of the operators that work as one kernel in a whole graph.
+    """One of the operators that were fused into a kernel of a whole graph.
 
     Attributes
     ----------
     op_type : str
-        Of the operator table.
+        Type in the operator table.
     settings : mapping or None
-        Attributes and host operands by name; None if no graph has them.
+        Attributes and host operands by name; None if no graph shows them.
     """
 
     op_type: str
@@ -73,13 +73,13 @@ class Call:
     Attributes
     ----------
     op_type : str
-        Of the operator table.
+        Type in the operator table.
     operands : tuple
-        A file (`Side`), a `Given` or an `Absent` for each input, several tensors of one operand in a row.
+        A file (`Side`), a `Constant` or an `Absent` for each input; tuples of tensors are flattened.
     host : tuple of bool
-        Which of them are settings of the host, not tensors; empty if unknown.
+        Which operands are host settings, not tensors; empty if unknown.
     shapes : tuple
-        Their shapes in the graph, which are not those in the files where the operator before is a view.
+        Shapes of the operands in the graph. They differ from those in the files if the preceding operator is a view.
     attrs : mapping
     outputs : tuple of (int, Side)
     before : mapping of int to Side
@@ -87,12 +87,12 @@ class Call:
     machine : str
         ``cpu`` or ``device``.
     compute : str
-        Type in which it computes; empty: that of its operands, float32 for narrower ones.
+        Number type of the computation; if empty, that of the operands, float32 for narrower ones.
     members : tuple of Member
-        Of an operator that no IR shows: what it is made of, one after the other, each with the result of the one before
-        it as its first operand.
+        For an operator that no IR shows, the fused operators in order; the first operand of each is the result of the
+        one before it.
     doubt : str
-        What speaks against the file of the output, should it not be what was recomputed.
+        Why the file of the output may differ from the kernel's result.
     reason : str
         Why it cannot be recomputed.
     """
@@ -111,10 +111,10 @@ class Call:
     reason: str = ""
 
 
-# operands that are tuples of tensors: operator -> which operand
+# operands that are tuples of tensors: operator -> index of the operand
 _TUPLES = {"AddN": 0, "AccumulateNV2": 0, "Concat": 0, "Stack": 0, "Meshgrid": 0, "Einsum": 0, "AllFinite": 0,
            "NPUGetFloatStatusV2": 0}  # fmt: skip
-# operands that the compiler knows, by name; of a dump without a graph they come as arrays
+# operands that the compiler knows, by name; in a dump without a graph they are arrays
 _HOST = frozenset(
     {
         "axis", "transpose_a", "transpose_b", "keep_dims", "keepdim", "skip_mode", "data_format", "kernel_size",
@@ -127,10 +127,10 @@ _HOST = frozenset(
         "half_pixel_centers", "head_num", "input_layout", "inner_precise", "sparse_mode", "mode", "depth",
     }
 )  # fmt: skip
-# operands that are the shape of the output
+# operands that are the shape of the output: operator -> index of the operand
 _SHAPES = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2, "Conv3DBackpropInput": 2, "Conv3DBackpropFilter": 2,
            "Reshape": 1, "BroadcastTo": 1}  # fmt: skip
-# attributes that MindSpore's CPU kernels do not heed [2.10 observed]
+# attributes that MindSpore's CPU kernels ignore [2.10 observed]
 _IGNORED: Mapping[str, Mapping[str, Any]] = {"ApplyMomentum": {"use_nesterov": False}}
 _BY_OUTPUT = frozenset({"dtype", "output_type"})
 
@@ -151,7 +151,7 @@ def definition_of(op_type: str) -> OpDef | None:
     >>> definition_of("MatMulV2").name, definition_of("TransData").operands, definition_of("Unheard")
     ('MatMul', ('src',), None)
     """
-    if op_type == "TransData":  # files are read in the host's layout, where it changes nothing
+    if op_type == "TransData":  # files are read in the host's layout, in which it does nothing
         return _LAYOUT
     if op_type in _OF_GE:
         return _OF_GE[op_type]
@@ -162,7 +162,7 @@ def definition_of(op_type: str) -> OpDef | None:
 
 
 def refusal(op_type: str) -> str:
-    """Return why no operator of a type can be recomputed, empty where it can.
+    """Return why operators of a type cannot be recomputed, an empty text if they can.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def refusal(op_type: str) -> str:
     if definition.random:
         return "draws random numbers"
     if definition.device or definition.side_effect == "io" or definition.engine == "host":
-        return "reads or writes what no dump holds"
+        return "reads or writes state that is not in the dump"
     return ""
 
 
@@ -192,7 +192,7 @@ def call_of(
     find_source: Source | None = None,
     ge: Mapping[str, GeOp] | None = None,
 ) -> Call:
-    """Return what a dumped run was given, from its files and its node in the graph of the dump.
+    """Return the call of a dumped operator, from its files and its node in the graph of the dump.
 
     Parameters
     ----------
@@ -200,17 +200,17 @@ def call_of(
     machine, compute : str
         See `Call`.
     find_source : callable
-        ``find_source(operand, document)``: the file of whatever gave an operand that was not dumped as one.
+        ``find_source(operand, document)`` returns a file with the value of an operand that was not dumped as an input.
     ge : mapping of str to GeOp
-        Operators of GE's text graphs by name as files have it.
+        Operators of GE's text graphs by their name in files.
     """
     op_type = operator.op_type
     outputs = tuple((entry.slot, side_of(entry)) for entry in operator.outputs)
     if reason := refusal(op_type):
         return Call(op_type=op_type, reason=reason)
     if not any(side.path for _, side in outputs):
-        said = "only statistics were dumped" if outputs else "no output was dumped"
-        return Call(op_type=op_type, reason=said)
+        reason = "only statistics were dumped" if outputs else "no output was dumped"
+        return Call(op_type=op_type, reason=reason)
     definition = definition_of(op_type)
     assert definition is not None
     first = operator.entries[0]
@@ -219,7 +219,7 @@ def call_of(
         node = None
     found, exact = _fitting(operator, node)
     if not exact:
-        find_source = None  # the attributes are those of each such node, its operands are not
+        find_source = None  # the attributes are common to all such nodes, the operands are not
     node = found
     files = {entry.slot: side_of(entry) for entry in operator.inputs if entry.path is not None}
     operands: list[Any] = []
@@ -231,7 +231,7 @@ def call_of(
             file = files.get(at) or (find_source(operand, doc) if find_source is not None else None)
             value = _operand(operand, file, at)
             if isinstance(value, Absent) and _SHAPES.get(definition.name) == at:
-                value = Given(tuple(operator.outputs[0].shape))
+                value = Constant(tuple(operator.outputs[0].shape))
             operands.append(value)
             kind = kind if kind is not None else _type(operand, doc)
             shapes.append(kind.shape if isinstance(kind, TensorType) and -1 not in kind.shape else None)
@@ -241,7 +241,7 @@ def call_of(
         count = max(files, default=-1) + 1
         operands = [files.get(at, Absent(f"input.{at} was not dumped")) for at in range(count)]
         members = _members(operator, ge or {})
-        reason = next((said for one in members if (said := refusal(one.op_type))), "")
+        reason = next((why for one in members if (why := refusal(one.op_type))), "")
         return Call(
             op_type=op_type,
             operands=tuple(operands),
@@ -265,15 +265,15 @@ def call_of(
         outputs=outputs,
         machine=machine,
         compute=compute,
-        doubt=_cut(node, outputs),
+        doubt=_type_differs(node, outputs),
     )
 
 
 def _fitting(operator: Operator, node: IrNode | None) -> tuple[IrNode | None, bool]:
-    """The node that a run is of, and whether it is the very one.
+    """Return the node of a run, and whether it is certain.
 
-    A node that a backend pass made anew has another number in the IR than in files, where it may be that of another one
-    of its kind. [spec observed 0.17] Shapes tell them apart, as far as attributes need it.
+    A node that a backend pass recreated has different numbers in the IR and in files, where it may be that of another
+    node of its type. [spec observed 0.17] Shapes distinguish them well enough to choose the attributes.
     """
     if operator.entries[0].part is not None:
         return node, True
@@ -287,7 +287,7 @@ def _fitting(operator: Operator, node: IrNode | None) -> tuple[IrNode | None, bo
 
 
 def _fits(node: IrNode, operator: Operator) -> bool:
-    """Whether the tensors of a run have the sizes that a node says."""
+    """Whether the tensors of a run have the sizes stated by a node."""
     made = tensors_of(node.output) if node.output is not None else ()
     for entry in operator.outputs:
         if entry.slot < len(made) and -1 not in made[entry.slot].shape and made[entry.slot].size != _size(entry):
@@ -307,32 +307,34 @@ def _size(entry: Entry) -> int:
         return -1
 
 
-def _cut(node: IrNode, outputs: Sequence[tuple[int, Side]]) -> str:
-    """What is wrong with the first output where the file does not hold what the kernel wrote."""
+def _type_differs(node: IrNode, outputs: Sequence[tuple[int, Side]]) -> str:
+    """Return a text if the type of the first output's file differs from the one that the kernel wrote."""
     made = node.kernel_out or ()
     for slot, side in outputs[:1]:
         if slot < len(made) and side.dtype and made[slot].dtype.lower() != side.dtype.lower():
-            return f"output.{slot} is {made[slot].dtype.lower()} on the device, and its file says {side.dtype.lower()}"
+            return f"output.{slot} is {made[slot].dtype.lower()} on the device, but {side.dtype.lower()} in its file"
     return ""
 
 
 def _members(operator: Operator, ge: Mapping[str, GeOp]) -> tuple[Member, ...]:
-    """The operators that were fused into one, by their names; the operator itself where none were."""
+    """Return the operators that were fused into one, by their names; the operator itself if it is not fused."""
     found = []
     for name in operator.parts:
         known = ge.get(name)
         kind = known.type if known is not None else operator.op_type
         if known is None and len(operator.parts) > 1:
-            spelled = _PART.fullmatch(name.rpartition("_")[2])
-            kind = spelled[1] if spelled is not None else name
+            matched = _PART.fullmatch(name.rpartition("_")[2])
+            kind = matched[1] if matched is not None else name
         definition = definition_of(kind)
         own = definition.name if definition is not None and kind not in _OF_GE else kind
         found.append(Member(op_type=own, settings=dict(known.attrs) if known is not None else None))
     return tuple(found)
 
 
-def settled(definition: OpDef, values: list[Any], settings: Mapping[str, Any], kind: DType | None) -> tuple[Any, ...]:
-    """Return operands as a kernel takes them: settings by name, tensors in order; those are taken from `values`."""
+def bound_by_name(
+    definition: OpDef, values: list[Any], settings: Mapping[str, Any], kind: DType | None
+) -> tuple[Any, ...]:
+    """Return the arguments of a kernel: settings by name, tensors in order, which are removed from `values`."""
     if definition.name in _TUPLES:
         values[:] = [tuple(values)]
     found: list[Any] = []
@@ -349,7 +351,7 @@ def settled(definition: OpDef, values: list[Any], settings: Mapping[str, Any], k
         elif place >= 0:
             found.append(definition.defaults[place])
         else:
-            raise Unspelled(f"has no operand {name}")
+            raise Unparsable(f"has no operand {name}")
     return tuple(found)
 
 
@@ -362,7 +364,7 @@ def _plain(value: "np.ndarray[Any, Any]") -> Any:
 
 
 def attrs_of(definition: OpDef, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a kernel, those of GE's names too."""
+    """Return the attributes of a kernel, also those with GE's names."""
     found = {name: settings.get(name, default) for name, default in definition.attrs.items()}
     return {name: _like(value, definition.attrs[name]) for name, value in found.items()}
 
@@ -372,7 +374,7 @@ def _document(operator: Operator, node: IrNode) -> IrDoc | None:
 
 
 def operands_of(node: IrNode, doc: IrDoc | None) -> list[tuple[Any, Any]]:
-    """The operands that a kernel has, each with its type if the graph has it; tuples are opened."""
+    """Return the operands of a kernel, each with its type if the graph has it; tuples are flattened."""
     found: list[tuple[Any, Any]] = []
     for at, operand in enumerate(node.operands):
         kind = node.operand_types[at] if at < len(node.operand_types) else None
@@ -391,7 +393,7 @@ def operands_of(node: IrNode, doc: IrDoc | None) -> list[tuple[Any, Any]]:
 
 
 def _type(operand: Any, doc: IrDoc | None) -> Any:
-    """The type of an operand, where its own list does not tell."""
+    """Return the type of an operand that has none in the node's own list of types."""
     if doc is not None and isinstance(operand, ParamRef) and 0 <= operand.index < len(doc.params):
         return doc.params[operand.index].abstract
     source = _node(doc, operand)
@@ -406,22 +408,22 @@ def _node(doc: IrDoc | None, operand: Any) -> IrNode | None:
 
 
 def _operand(operand: Any, file: Side | None, at: int) -> Any:
-    """The file of an operand, or the constant that the graph shows."""
+    """Return the file of an operand, or the constant in the graph."""
     if isinstance(operand, ConstRef):
         if not str(operand.value):
             return file if file is not None else Absent(f"input.{at} is a constant that the graph does not show")
         try:
             value = parse(str(operand.value))
-        except Unspelled as error:
+        except Unparsable as error:
             return file if file is not None else Absent(f"input.{at} is {error}")
-        # the file has all digits of a number, the text six
-        whole = not isinstance(value, float | np.ndarray)
-        return Given(value) if file is None or whole else file
+        # a file has all digits of a float, the text only six
+        exact = not isinstance(value, float | np.ndarray)
+        return Constant(value) if file is None or exact else file
     return file if file is not None else Absent(f"input.{at} was not dumped")
 
 
 def _attrs(definition: OpDef, node: IrNode) -> tuple[dict[str, Any], str]:
-    """Attributes by name, and what is missing."""
+    """Return the attributes by name, and a text if one is missing."""
     attrs = dict(definition.attrs)
     shown = dict(node.primitive_attrs)
     for name, default in definition.attrs.items():
@@ -429,14 +431,14 @@ def _attrs(definition: OpDef, node: IrNode) -> tuple[dict[str, Any], str]:
             continue
         try:
             value = parse(str(shown[name]))
-        except Unspelled as error:
+        except Unparsable as error:
             return {}, f"its attribute {name} is {error}"
         attrs[name] = _like(value, default)
     return attrs, ""
 
 
 def _like(value: Any, default: Any) -> Any:
-    """A value in the type of the default, which protobuf text does not tell."""
+    """Convert a value to the type of the default, since protobuf text does not contain the type."""
     if isinstance(default, bool) and isinstance(value, int):
         return bool(value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -447,7 +449,7 @@ def _like(value: Any, default: Any) -> Any:
 
 
 def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind: DType | None) -> tuple[Any, ...]:
-    """Return loaded operands as a kernel takes them.
+    """Return the arguments of a kernel from loaded operands.
 
     Parameters
     ----------
@@ -481,7 +483,7 @@ def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind
         if at >= len(values):
             place = at - (len(names) - len(definition.defaults))
             if place < 0:
-                raise Unspelled(f"has no operand {name}")
+                raise Unparsable(f"has no operand {name}")
             found.append(definition.defaults[place])
             continue
         value = values[at]

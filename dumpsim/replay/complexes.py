@@ -1,7 +1,7 @@
 """Operators on complex numbers in complex128, with a bound on the rounding errors of real and imaginary part.
 
-Only the operators whose error follows from that of the real operations in them are bounded (N. J. Higham, Accuracy and
-Stability of Numerical Algorithms, 2nd edition, lemma 3.5): those that move elements, sums, products and quotients.
+Only operators whose error follows from that of their real operations are bounded (N. J. Higham, Accuracy and Stability
+of Numerical Algorithms, 2nd edition, lemma 3.5): those that move elements, sums, products and quotients.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,14 +25,14 @@ _QUOTIENT = 16.0  # units of |a / b|: sqrt(2) * gamma(7)
 
 
 def is_complex(operands: Any) -> bool:
-    """Whether there is a complex number among operands."""
+    """Whether one of the operands is complex."""
     if isinstance(operands, tuple | list):
         return any(is_complex(one) for one in operands)
     return isinstance(operands, np.ndarray) and operands.dtype.kind == "c"
 
 
 def widened(operand: Any) -> Any:
-    """Return an operand in double."""
+    """Return an operand in double precision."""
     if isinstance(operand, tuple):
         return tuple(widened(one) for one in operand)
     if not isinstance(operand, np.ndarray) or operand.dtype.kind not in "fcV":
@@ -43,15 +43,15 @@ def widened(operand: Any) -> Any:
 def bound_of_complex(
     definition: OpDef, run: Run, operands: Sequence[Any], result: Array, machine: Machine
 ) -> "Array | float | None":
-    """Return how far either part of a result can be off before it is rounded, None where no rule is known.
+    """Return the largest error of either part of a result before it is rounded, None if no rule is known.
 
     Parameters
     ----------
     definition : OpDef
     run : callable
-        ``run(operands)`` gives the results of the kernel.
+        ``run(operands)`` returns the results of the kernel.
     operands : sequence
-        In double.
+        In double precision.
     result : array
         The first result.
     machine : Machine
@@ -72,7 +72,7 @@ def bound_of_complex(
 
 
 def _sizes(operands: Sequence[Any]) -> tuple[Any, ...]:
-    """Absolute values of numbers that are not whole."""
+    """Return the absolute values of floats and complex numbers; other operands are unchanged."""
     return tuple(
         _sizes(one)
         if isinstance(one, tuple)
@@ -88,7 +88,7 @@ def _of_result(units: float) -> Rule:
 
 
 def _of_sizes(count: Callable[[Sequence[Any], Array], float]) -> Rule:
-    """A sum of products, whose kernel gives the sum of the absolute values of the terms for absolute operands."""
+    """Return the rule of a sum of products; with absolute operands its kernel sums the absolute values of the terms."""
 
     def rule(run: Run, operands: Sequence[Any], result: Array, unit: float) -> Any:
         return gamma(count(operands, result), unit) * run(_sizes(operands))[0]
@@ -97,7 +97,7 @@ def _of_sizes(count: Callable[[Sequence[Any], Array], float]) -> Rule:
 
 
 def _terms(operands: Sequence[Any], result: Array) -> float:
-    """At most the elements of the largest operand in each part, each of two products."""
+    """Return an upper bound of the terms: the elements of the largest operand, with two products in each part."""
     sizes = [_elements(one) for one in operands]
     return 4.0 * max(sizes, default=1.0)
 
@@ -109,7 +109,7 @@ def _elements(operand: Any) -> float:
 
 
 def _folded(operands: Sequence[Any], result: Array) -> float:
-    """The terms of a reduction."""
+    """Return the number of terms of a reduction."""
     return _elements(operands[0]) / max(result.size, 1) + 1.0
 
 
@@ -117,7 +117,7 @@ def _contracted(operands: Sequence[Any], result: Array) -> float:
     return 2.0 * float(max(operands[0].shape, default=1)) + 2.0
 
 
-# operators that round nothing but their result, correctly
+# operators whose only rounding is the correct rounding of the result
 _MOVING = frozenset(
     {
         "Add", "Sub", "BiasAdd", "Neg", "Reshape", "Flatten", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo",

@@ -1,4 +1,4 @@
-"""`dumpsim.first` with evidence: operators are recomputed where what they got does not explain what they gave."""
+"""`dumpsim.first` with evidence: operators whose inputs do not explain their outputs are recomputed."""
 
 from functools import wraps
 from typing import Any
@@ -25,7 +25,7 @@ class Evidences:
         if operator.api:
             return torch_evidence(dumpset, operator, on=on)
         if on is not None and on.api:
-            return Evidence.skip("a call of an API dump, to which the arguments of an operator do not belong")
+            return Evidence.skip("a call of an API dump cannot be recomputed with the arguments of an operator")
         return self._recomputer(dumpset, operator, on=on)
 
 

@@ -1,6 +1,6 @@
-"""GE's text graphs (``ge_proto_00000000_graph_1_PreRunBegin.txt``), read for the attributes of operators.
+"""Read the attributes of operators from GE's text graphs (``ge_proto_00000000_graph_1_PreRunBegin.txt``).
 
-``DUMP_GE_GRAPH`` writes them; the names of their operators are those of the dump. [spec ge 1.5]
+``DUMP_GE_GRAPH`` makes GE write them; the names of operators are the same as in the dump. [spec ge 1.5]
 """
 
 import re
@@ -18,8 +18,8 @@ __all__ = ["GeOp", "ge_graphs", "parse"]
 
 _FILE = re.compile(r"ge_proto_(\d{1,12})_graph_(\d{1,12})_(\w+)\.txt")
 _DEEPEST = 64
-_STAGES = ("PreRunBegin", "Build")  # fused operators have their attributes before fusion
-_UP = 6  # directories above a part of a dump in which graphs may be
+_STAGES = ("PreRunBegin", "Build")  # before fusion, since fused operators lack attributes
+_UP = 6  # number of directories above a part of a dump that are searched for graphs
 _TYPES = {
     "DT_FLOAT": "float32", "DT_FLOAT16": "float16", "DT_BF16": "bfloat16", "DT_DOUBLE": "float64", "DT_BOOL": "bool",
     "DT_INT8": "int8", "DT_INT16": "int16", "DT_INT32": "int32", "DT_INT64": "int64", "DT_UINT8": "uint8",
@@ -36,7 +36,7 @@ class GeOp:
     ----------
     name, type : str
     inputs : tuple of str
-        ``name:slot`` of what gives each tensor.
+        ``name:slot`` of the producer of each tensor.
     attrs : mapping
     """
 
@@ -47,7 +47,7 @@ class GeOp:
 
 
 def ge_graphs(root: Path) -> tuple[Path, ...]:
-    """Return the text graphs of a dump: those beside it, in ``graphs``, or in a directory above."""
+    """Return the text graphs of a dump: those next to it, in ``graphs``, or in a directory above."""
     start = root if root.is_dir() else root.parent
     for directory in (start, *start.resolve().parents[:_UP]):
         for place in (directory, directory / "graphs"):
@@ -83,7 +83,7 @@ def parse(text: str, where: str = "graph") -> tuple[GeOp, ...]:
 
 
 def index(paths: tuple[Path, ...]) -> dict[str, GeOp]:
-    """Return the operators of several graphs by name as files have it; later stages and graphs come first."""
+    """Return the operators of several graphs by their name in files; later stages and graphs take precedence."""
     found: dict[str, GeOp] = {}
     for path in paths:
         for op in parse(read_text(path, _MAX_GRAPH), str(path)):
@@ -111,9 +111,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _message(tokens: Iterator[tuple[str, str]], where: str, depth: int) -> dict[str, list[Any]]:
-    """The fields of a message, each with all of its values."""
+    """Return the fields of a message, each with all of its values."""
     if depth > _DEEPEST:
-        raise UnreadableError("messages in messages in messages", where=where, code="DS-RPL-001")
+        raise UnreadableError("messages are nested too deeply", where=where, code="DS-RPL-001")
     fields: dict[str, list[Any]] = {}
     key = ""
     for kind, token in tokens:
@@ -130,7 +130,7 @@ def _message(tokens: Iterator[tuple[str, str]], where: str, depth: int) -> dict[
             fields.setdefault(key, []).append(_scalar(kind, token))
             key = ""
     if depth:
-        raise UnreadableError("ends within a message", where=where, code="DS-RPL-001")
+        raise UnreadableError("the file ends inside a message", where=where, code="DS-RPL-001")
     return fields
 
 
@@ -159,12 +159,12 @@ def _op(op: dict[str, list[Any]]) -> GeOp:
         if isinstance(attr, dict):
             value = _first(attr, "value", {})
             attrs[str(_first(attr, "key", ""))] = _value(value) if isinstance(value, dict) else value
-    inputs = tuple(str(one) for one in op.get("input", ()) if not str(one).endswith(":-1"))  # -1: order, no tensor
+    inputs = tuple(str(one) for one in op.get("input", ()) if not str(one).endswith(":-1"))  # control edges
     return GeOp(name=str(_first(op, "name", "")), type=str(_first(op, "type", "")), inputs=inputs, attrs=attrs)
 
 
 def _value(value: dict[str, list[Any]]) -> Any:
-    """An attribute of GE's message: ``i``, ``f``, ``b``, ``s``, ``dt`` or a ``list`` of them."""
+    """Return an attribute of GE's message: ``i``, ``f``, ``b``, ``s``, ``dt`` or a ``list`` of them."""
     for name, given in value.items():
         if name == "list" and isinstance(given[0], dict):
             return tuple(_plain(kind, one) for kind, ones in given[0].items() for one in ones)

@@ -1,7 +1,7 @@
-"""Settings of an operator whose graph is not in the dump: those that its shapes allow.
+"""Guess the settings of an operator whose graph is not in the dump from its shapes.
 
-A bin dump of a whole graph has no attributes. Few settings take operands of given shapes to a result of a given shape,
-and one wrong element does not make a wrong setting fit, so the best fit decides whether the result is right.
+A bin dump of a whole graph has no attributes. Few settings are consistent with the shapes of operands and result, and
+a wrong element does not make a wrong setting fit, so the best fit decides whether the result is right.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _LARGEST_RANK = 5
 
 
 def guesses(op_type: str, shapes: Sequence[Shape], output: Shape) -> Iterator[Settings]:
-    """Yield the settings and attributes, by name, that shapes allow; nothing for a type of which none are guessed.
+    """Yield the settings and attributes, by name, that fit the shapes; nothing for a type that has no rule.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def _product(shapes: Sequence[Shape], output: Shape) -> Iterator[Settings]:
 
 
 def _windows(size: int, kernel: int, out: int) -> Iterator[tuple[int, int, int]]:
-    """Strides and pads before and after, which are smaller than the kernel."""
+    """Yield strides and pads before and after, which are smaller than the kernel."""
     for stride in _STRIDES:
         least = (out - 1) * stride + kernel - size
         if least <= 0 < least + stride:
@@ -123,10 +123,10 @@ def _reduction(names: tuple[str, str]) -> Guess:
             return
         for count in range(1, len(x) + 1):
             for axes in combinations(range(len(x)), count):
-                left = tuple(n for at, n in enumerate(x) if at not in axes)
-                kept = tuple(1 if at in axes else n for at, n in enumerate(x))
-                if output in (left, kept):
-                    yield {axis: axes, keep: output == kept}
+                dropped = tuple(n for at, n in enumerate(x) if at not in axes)
+                with_ones = tuple(1 if at in axes else n for at, n in enumerate(x))
+                if output in (dropped, with_ones):
+                    yield {axis: axes, keep: output == with_ones}
 
     return rule
 
@@ -160,7 +160,7 @@ def _shape(name: str) -> Guess:
 
 
 def _either(**values: tuple[Any, ...]) -> Guess:
-    """Every combination of some values."""
+    """Return a rule that yields every combination of some values."""
 
     def rule(shapes: Sequence[Shape], output: Shape) -> Iterator[Settings]:
         yield from (dict(zip(values, one, strict=True)) for one in product(*values.values()))

@@ -1,4 +1,4 @@
-"""The evidence of one run of an operator: recompute it from its files and measure its outputs."""
+"""Evidence for one run of an operator: recompute it from its files and compare its outputs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from dumpsim.core.evidence import Evidence
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.rules import numbers_of
 from dumpsim.replay.bounded import Bounded, plain
-from dumpsim.replay.call import Absent, Call, Given, arrange, attrs_of, definition_of, settled
-from dumpsim.replay.given import Unspelled
+from dumpsim.replay.call import Absent, Call, Constant, arrange, attrs_of, bound_by_name, definition_of
 from dumpsim.replay.guess import guesses
+from dumpsim.replay.irconstant import Unparsable
 from dumpsim.replay.kernel import Computed, Refusal, as_on_cpu, compute
 from dumpsim.replay.measure import Measured, measure
 from dumpsim.replay.slope import MACHINES, ROUGH, Machine
@@ -38,35 +38,35 @@ __all__ = ["judge"]
 
 Array = np.ndarray[Any, Any]
 
-# whichever of equal elements a machine names first is right: outputs of indices -> output or operand with the values
+# operators whose output are indices: of equal elements any one is right
 _CHOICES = frozenset({"Argmax", "Argmin", "ArgMaxWithValue", "ArgMinWithValue", "TopK", "Sort"})
 _UNSEEN = "the values before the operator overwrote them are not in the dump"
 
 
 def judge(call: Call, *, factor: float = 1.0) -> Evidence:
-    """Return the evidence; what keeps an operator from being recomputed is a reason, not an error.
+    """Return the evidence; an operator that cannot be recomputed is skipped with a reason, without an exception.
 
     Parameters
     ----------
     call : Call
     factor : float
-        Times what is explained that an error may be.
+        Allowed error, as a multiple of the explained one.
     """
     if call.reason:
         return Evidence.skip(call.reason)
     try:
         return _judge(call, factor)
-    except (Refusal, Unspelled) as error:
+    except (Refusal, Unparsable) as error:
         return Evidence.skip(str(error))
     except (UnreadableError, OSError) as error:
         return Evidence.skip(f"unreadable: {error}")
     except DumpsimError as error:
         return Evidence.skip(str(error))
     except MemoryError:
-        return Evidence.skip("needs more memory than there is")
+        return Evidence.skip("needs more memory than is available")
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # operands that do not fit each other or the attributes: the files or the graph are not those of a run
-        return Evidence.skip(f"its kernel does not take these operands: {type(error).__name__}: {error}")
+        # operands do not fit each other or the attributes: the files or the graph belong to different runs
+        return Evidence.skip(f"its kernel fails on these operands: {type(error).__name__}: {error}")
 
 
 def _judge(call: Call, factor: float) -> Evidence:
@@ -80,7 +80,7 @@ def _judge(call: Call, factor: float) -> Evidence:
     found: _Found | None = None
     for attempt in _attempts(call, values, results, kinds):
         try:
-            one = _tried(call, attempt, values, results, kinds, machine, factor, unseen=unseen)
+            one = _recomputed(call, attempt, values, results, kinds, machine, factor, unseen=unseen)
         except _DOES_NOT_FIT:
             if attempt.sure:
                 raise
@@ -90,7 +90,7 @@ def _judge(call: Call, factor: float) -> Evidence:
         if _explained(one.measured):
             break
     if found is None:
-        raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow are known")
+        raise Refusal("no graph in the dump shows its attributes, and they do not follow from its shapes")
     slot, worst = found.slot, found.measured
     if _explained(worst):
         return Evidence(worst.error, worst.explained, "ok")
@@ -98,25 +98,25 @@ def _judge(call: Call, factor: float) -> Evidence:
     if call.doubt:
         raise Refusal(call.doubt)
     if not found.sure and 2 * worst.outside > size:
-        raise Refusal("no graph in the dump shows its attributes, and none that its shapes allow make this output")
+        raise Refusal("no graph in the dump shows its attributes, and none that fit its shapes give this output")
     index = tuple(int(n) for n in np.unravel_index(worst.index, results[slot].shape)) if worst.index >= 0 else ()
     more = f", {worst.outside} of {size} elements" if worst.outside > 1 else ""
     return Evidence(worst.error, worst.explained, "suspect", f"output.{slot}{list(index)}{more}")
 
 
 def _explained(found: Measured) -> bool:
-    """Whether rounding explains an output; one that is equal, NaN included, needs no explanation."""
+    """Whether rounding explains the error of an output; equal outputs have none, NaN included."""
     return found.error <= found.explained or found.error == 0
 
 
-_DOES_NOT_FIT = (Refusal, Unspelled, DumpsimError, ArithmeticError, AssertionError, AttributeError, LookupError,
+_DOES_NOT_FIT = (Refusal, Unparsable, DumpsimError, ArithmeticError, AssertionError, AttributeError, LookupError,
                  TypeError, ValueError)  # fmt: skip
 _MOST_ATTEMPTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """Settings to try: by member, None for operands in the order of the files; `sure` of those that the graph shows."""
+    """Settings to try, by member (None: operands in the order of the files); `sure` if the graph shows them."""
 
     settings: tuple[Mapping[str, Any] | None, ...]
     sure: bool
@@ -132,7 +132,7 @@ class _Found:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """The best fit is the lowest."""
+        """Sort key; the best fit has the lowest."""
         return self.measured.outside, self.measured.excess
 
 
@@ -161,11 +161,11 @@ def _attempts(
         yield _Attempt(settings, sure)
 
 
-def _tried(
+def _recomputed(
     call: Call, attempt: _Attempt, values: Sequence[Any], results: Mapping[int, Array], kinds: Mapping[int, str],
     machine: Machine, factor: float, *, unseen: bool,
 ) -> _Found:  # fmt: skip
-    """Recompute with some settings, and measure."""
+    """Recompute with one choice of settings, and compare the outputs."""
     kind = DTYPES.get(kinds[min(kinds)])
     left = list(values)
     computed: list[Computed] = []
@@ -173,20 +173,20 @@ def _tried(
     for at, (name, settings) in enumerate(zip(names, attempt.settings, strict=True)):
         definition = _defined(name)
         if at:
-            left.insert(0, _passed_on(computed[0], machine))
+            left.insert(0, _as_operand(computed[0], machine))
         if settings is None:
             operands = arrange(definition, left, call.host, kind)
             attrs, left = dict(call.attrs), left[len(operands) :]
         else:
-            operands, attrs = settled(definition, left, settings, kind), attrs_of(definition, settings)
+            operands, attrs = bound_by_name(definition, left, settings, kind), attrs_of(definition, settings)
         if ignored := _ignored(definition, call.machine):
             attrs = {key: value for key, value in attrs.items() if key not in ignored}
         last = at == len(names) - 1
-        openly = _check(definition, operands, attrs, results if last else {})
+        shortened = _check(definition, operands, attrs, results if last else {})
         real = kind is not None and kind.kind == "float"
         computed = compute(definition, operands, attrs, machine=machine, real=real)
     if call.members and left:
-        raise Refusal(f"{len(left)} of its inputs are not known")
+        raise Refusal(f"{len(left)} of its inputs are unknown")
     unwritten = {slot for slots in definition.unwritten.values() for slot in slots}
 
     def worst_of(computed: Sequence[Computed]) -> _Found | None:
@@ -194,7 +194,7 @@ def _tried(
         for slot, dumped in results.items():
             if slot >= len(computed) or slot in unwritten or (unseen and np.isnan(computed[slot].value).any()):
                 continue
-            found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in openly)
+            found = _measured(dumped, computed[slot], kinds[slot], machine.unit, factor, slot in shortened)
             if found.error and computed[slot].value.dtype.kind in "iu" and definition.name in _CHOICES:
                 found = _chosen(found, definition, operands, attrs, dumped, computed[slot].value)
             if worst is None or found.excess > worst.measured.excess:
@@ -209,8 +209,8 @@ def _tried(
     return worst
 
 
-def _passed_on(computed: Computed, machine: Machine) -> Array:
-    """A result as the next member of a fused operator takes it."""
+def _as_operand(computed: Computed, machine: Machine) -> Array:
+    """Return a result as an operand of the next member of a fused operator."""
     if computed.value.dtype.kind != "f":
         return computed.value
     return Bounded.of(computed.value, computed.bound, machine)
@@ -224,7 +224,7 @@ def _defined(op_type: str) -> OpDef:
 
 
 def _kind(side: Side, array: Array | None) -> str:
-    """Number type of a tensor on the device."""
+    """Return the number type of a tensor on the device."""
     if side.dtype:
         try:
             return dtype(side.dtype).name
@@ -234,7 +234,7 @@ def _kind(side: Side, array: Array | None) -> str:
 
 
 def _loaded(call: Call) -> tuple[list[Any], bool]:
-    """Arrays and constants of the operands, as they were before the run, and whether NaN stand for unknown ones."""
+    """Return the operands as they were before the run, and whether NaN replaces unknown ones."""
     overwritten = _overwritten(call)
     values: list[Any] = []
     missing: list[int] = []
@@ -244,7 +244,7 @@ def _loaded(call: Call) -> tuple[list[Any], bool]:
             operand = call.before[at]
         if isinstance(operand, Absent):
             raise Refusal(operand.reason)
-        value = operand.value if isinstance(operand, Given) else _readable(operand)
+        value = operand.value if isinstance(operand, Constant) else _readable(operand)
         shape = call.shapes[at] if at < len(call.shapes) else None
         if isinstance(value, np.ndarray) and shape is not None and value.size == prod(shape):
             value = value.reshape(shape)
@@ -256,12 +256,12 @@ def _loaded(call: Call) -> tuple[list[Any], bool]:
     restored = _restored(call, values, missing) if missing else []
     for at in missing:
         if at not in restored:
-            values[at] = np.full_like(values[at], np.nan)  # what does not depend on it can be recomputed
+            values[at] = np.full_like(values[at], np.nan)  # results that do not depend on it can be recomputed
     return values, any(at not in restored for at in missing)
 
 
 def _ignored(definition: OpDef, machine: str) -> frozenset[str]:
-    """Attributes that the kernels of the machine do not look at."""
+    """Return the attributes that the kernels of the machine ignore."""
     targets = ("CPU",) if machine == "cpu" else ("Ascend", "GPU")
     return frozenset(name for target in targets for name in definition.ignored.get(target, ()))
 
@@ -274,7 +274,7 @@ def _readable(side: Side) -> Array:
 
 
 def _written(call: Call, results: Mapping[int, Array]) -> dict[int, Array]:
-    """Outputs that are operands, as they were written: MindSpore's CPU kernels leave the outputs' own memory alone."""
+    """Return outputs that are operands: MindSpore's CPU kernels write these, not the memory of the outputs."""
     definition = _defined(call.op_type)
     found: dict[int, Array] = {}
     for slot, at in definition.alias.items():
@@ -285,7 +285,7 @@ def _written(call: Call, results: Mapping[int, Array]) -> dict[int, Array]:
     return found
 
 
-# optimizers whose state before a step follows from the state after it: operand -> value, of operands by number
+# optimizers whose state before a step follows from the state after it: a function from all operands to earlier values
 Restored = Callable[[Sequence[Any]], dict[int, Any]]
 _RESTORED: Mapping[str, Restored] = MappingProxyType(
     {
@@ -298,7 +298,7 @@ _RESTORED: Mapping[str, Restored] = MappingProxyType(
 
 
 def _restored(call: Call, values: list[Any], unseen: Sequence[int]) -> list[int]:
-    """Replace state that was overwritten and is not known from before by what it must have been; say which."""
+    """Replace unknown operands by their values before the step, if these can be derived; return their indices."""
     rule = _RESTORED.get(call.op_type)
     if rule is None or call.attrs.get("gradient_scale", 1.0) != 1.0:
         return []
@@ -311,9 +311,9 @@ def _restored(call: Call, values: list[Any], unseen: Sequence[int]) -> list[int]
 
 
 def _overwritten(call: Call) -> frozenset[int]:
-    """Operands whose files hold what the operator made of them.
+    """Return the operands whose files contain the values after the operator overwrote them.
 
-    Inputs are written after the run; files that differ from the output that is the same memory were not.
+    Inputs are dumped after the run, unless their file differs from that of the output in the same memory.
     [spec observed 0.11]
     """
     outputs = dict(call.outputs)
@@ -335,21 +335,21 @@ def _overwritten(call: Call) -> frozenset[int]:
 def _unit(call: Call, kinds: Mapping[int, str]) -> float:
     if call.compute:
         return unit(call.compute)
-    if call.machine == "cpu":  # its kernels of halves compute in halves
+    if call.machine == "cpu":  # its kernels for 16-bit floats compute in the same type
         for narrow in ("float16", "bfloat16"):
             if any(isinstance(one, Side) and _kind(one, None) == narrow for one in call.operands):
                 return unit(narrow)
     double = {"float64", "complex128"}
     if any(isinstance(one, Side) and one.dtype in double for one in call.operands) or double & {*kinds.values()}:
-        return 2 * unit("float64")  # the recomputation is no better than the machine
+        return 2 * unit("float64")  # the recomputation is no more precise than the machine
     return unit("float32")
 
 
 def _check(
     definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any], results: Mapping[int, Array]
 ) -> set[int]:
-    """See that operands make outputs of the dumped sizes, before any work; return those that values make shorter."""
-    openly: set[int] = set()
+    """Check the inferred sizes of the outputs before any work; return those whose size depends on values."""
+    shortened: set[int] = set()
     wide = any(isinstance(one, Bounded) for one in operands)
     inferred = tensors_of(definition.infer([_abstract(one, wide) for one in operands], attrs))
     for slot, dumped in results.items():
@@ -357,14 +357,14 @@ def _check(
             raise Refusal(f"has {len(inferred)} outputs, the dump has output.{slot}")
         shape = inferred[slot].shape
         if -1 in shape:
-            openly.add(slot)
+            shortened.add(slot)
         if -1 not in shape and inferred[slot].size != dumped.size:
-            raise Refusal(f"its operands make output.{slot} of shape {shape}, the dump has {dumped.shape}")
-    return openly
+            raise Refusal(f"the shape of output.{slot} should be {shape}, the dump has {dumped.shape}")
+    return shortened
 
 
 def _abstract(value: Any, wide: bool = False) -> Abstract:
-    """The type of an operand; within a fused operator (`wide`) all numbers that are not whole count as one type."""
+    """Return the type of an operand; within a fused operator (`wide`) all floats count as one type."""
     if isinstance(value, np.ndarray):
         if wide and value.dtype.kind in "fV":
             return TensorType(dtype=DTYPES["float32"], shape=value.shape)
@@ -383,8 +383,8 @@ def _abstract(value: Any, wide: bool = False) -> Abstract:
     return ScalarType(dtype=dtype(kind), value=value)
 
 
-def _measured(dumped: Array, computed: Computed, kind: str, machine: float, factor: float, openly: bool) -> Measured:
-    if computed.value.size < dumped.size and openly:  # the machine's memory is as large as the result may be
+def _measured(dumped: Array, computed: Computed, kind: str, machine: float, factor: float, shortened: bool) -> Measured:
+    if computed.value.size < dumped.size and shortened:  # the device allocates memory for the largest possible result
         dumped = dumped.reshape(-1)[: computed.value.size]
     if computed.value.size != dumped.size:
         raise Refusal(f"the recomputed shape is {computed.value.shape}, the dump has {dumped.shape}")
@@ -396,7 +396,7 @@ def _measured(dumped: Array, computed: Computed, kind: str, machine: float, fact
 def _chosen(
     found: Measured, definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any], own: Array, other: Array
 ) -> Measured:
-    """Indices of equal elements are equally right; of those in an order, each stands there once."""
+    """Accept indices of equal elements; those of a sorted output must be distinct."""
     x = plain(operands[0])
     ordered = definition.name in ("TopK", "Sort")
     axis = attrs.get("axis", -1) if ordered else operands[1]

@@ -1,4 +1,4 @@
-"""One operator in float64, with a bound on the rounding errors of a machine that computes in a narrower type."""
+"""Compute one operator in float64, with a bound on the rounding errors of a machine that uses a narrower type."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Operands = Sequence[Any]
 
 _REAL = frozenset(" ".join(MODULES[module] for module in ("elementwise", "inverse", "blend", "arithmetic")).split())
 
-# operators that round nothing, whose kernels do what bounds cannot follow
+# operators without rounding whose kernels cannot propagate bounds
 _MOVING = frozenset(
     {
         "MaskedSelect", "Meshgrid", "DiagPart", "FillV2", "Round", "UnsortedSegmentMax", "UnsortedSegmentMin",
@@ -33,7 +33,7 @@ _MOVING = frozenset(
 
 
 class Refusal(Exception):
-    """Why an operator cannot be recomputed."""
+    """An operator cannot be recomputed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Computed:
     Attributes
     ----------
     value : array
-        In float64; whole numbers and truth in their own types.
+        In float64; integers and booleans in their own types.
     bound : array or float
-        How far rounding in the operator can be from it, before the result is rounded to the type of the output.
+        Largest error by rounding in the operator, before the result is rounded to the type of the output.
     """
 
     value: Array
@@ -61,12 +61,12 @@ def compute(
     ----------
     definition : OpDef
     operands : sequence
-        As the kernel takes them: arrays for tensors, Python values for settings, tuples for several tensors.
+        Arguments of the kernel: arrays for tensors, Python values for settings, tuples for several tensors.
     attrs : mapping
     machine : Machine
-        What computed it.
+        The machine that computed the dumped results.
     real : bool
-        Whether the first output is a floating-point number.
+        Whether the first output is a float.
 
     Raises
     ------
@@ -75,45 +75,45 @@ def compute(
     if is_complex(operands):
         return _of_complex(definition, tuple(widened(one) for one in operands), attrs, machine)
     widen = real and definition.name in _REAL - {"Cast"} and not any(a.dtype.kind in "fV" for a in _arrays(operands))
-    bounded = tuple(_lifted(one, at in definition.updates, machine, widen) for at, one in enumerate(operands))
+    bounded = tuple(_with_bounds(one, at in definition.updates, machine, widen) for at, one in enumerate(operands))
     try:
-        # the bound of a sum in the table's order is not that of another order
+        # a bound from the table's order of summation does not hold for other orders
         found = None if definition.name in _ONLY else _run(definition, bounded, attrs)
     except (Untracked, TypeError):
         found = None
-    if found is not None and not any(_lost(one, definition) for one in found):
+    if found is not None and not any(_lacks_bound(one, definition) for one in found):
         return [_roughened(_computed(one), definition, machine) for one in found]
     terms = LINEAR.get(definition.name)
     if terms is None and definition.name in PRODUCTS:
         return [_product(definition, bounded, attrs, machine)]
     if terms is None:
         if found is None and definition.name in _MOVING:
-            return [Computed(one, 0.0) for one in _run(definition, _plainly(bounded), attrs)]
+            return [Computed(one, 0.0) for one in _run(definition, _without_bounds(bounded), attrs)]
         if found is None:
             raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
         return [_computed(one) for one in found]
-    _exactly(definition, bounded)
-    value = _run(definition, _plainly(bounded), attrs)
+    _require_exact(definition, bounded)
+    value = _run(definition, _without_bounds(bounded), attrs)
     only = _ONLY.get(definition.name)
-    sizes = _plainly(bounded, np.abs if only is None else None)
+    sizes = _without_bounds(bounded, np.abs if only is None else None)
     if only is not None:
         sizes = (*sizes[:only], np.abs(sizes[only]), *sizes[only + 1 :])
     size = _run(definition, sizes, attrs)
-    count = terms([plain(one) for one in _flat(_plainly(bounded))], attrs, value[0])
+    count = terms([plain(one) for one in _flat(_without_bounds(bounded))], attrs, value[0])
     return [
         Computed(v, gamma(count, machine.unit) * s) if v.dtype.kind == "f" else Computed(v, 0.0)
         for v, s in zip(value, size, strict=True)
     ]
 
 
-def _exactly(definition: OpDef, operands: Operands) -> None:
-    """Refuse operands of a fused operator that have errors."""
+def _require_exact(definition: OpDef, operands: Operands) -> None:
+    """Raise a Refusal if operands, results of a fused operator, have errors."""
     if any(isinstance(one, Bounded) and bool(np.any(bound_of(one))) for one in _flat(operands)):
-        raise Refusal(f"no rule bounds what {definition.name} makes of rounding errors before it")
+        raise Refusal(f"no rule bounds how {definition.name} propagates the rounding errors of its operands")
 
 
 def _of_complex(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], machine: Machine) -> list[Computed]:
-    """Recompute an operator on complex numbers; kernels that write an operand get one of their own."""
+    """Recompute an operator on complex numbers; kernels that write an operand get a copy."""
 
     def run(given: Operands) -> list[Any]:
         own = [one.copy() if at in definition.updates else one for at, one in enumerate(given)]
@@ -130,13 +130,13 @@ def _of_complex(definition: OpDef, operands: Operands, attrs: Mapping[str, Any],
 
 
 def _product(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], machine: Machine) -> Computed:
-    """Recompute a product, or quotient, of as many numbers as there are indices of a place.
+    """Recompute products or quotients of all the elements that have the same index.
 
-    Each step rounds once. No bound holds where the numbers above 1 or those below it could leave the range of the type
-    by themselves, since a machine takes them in any order.
+    Each step rounds once. There is no bound if the product of the numbers above 1, or of those below 1, can leave the
+    range of the type, since a machine may take them in any order.
     """
-    _exactly(definition, operands)
-    value = _run(definition, _plainly(operands), attrs)[0]
+    _require_exact(definition, operands)
+    value = _run(definition, _without_bounds(operands), attrs)[0]
     divides = definition.name.endswith("Div")
     last = len(operands) - 1
 
@@ -147,13 +147,13 @@ def _product(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], ma
         for at, one in enumerate(operands):
             if isinstance(one, Bounded):
                 size = np.abs(plain(one))
-                size[size == 0] = 1.0  # makes the result zero, in any order
+                size[size == 0] = 1.0  # the result is zero in any order
                 given.append((other if divides and at == last else limit)(size, 1.0))
             else:
                 given.append(one)
         return np.asarray(_run(definition, given, attrs)[0])
 
-    steps = _run(find(PRODUCTS[definition.name]), _plainly(operands, np.ones_like), attrs)[0]
+    steps = _run(find(PRODUCTS[definition.name]), _without_bounds(operands, np.ones_like), attrs)[0]
     name = next((name for name in ("float16", "float32") if unit(name) <= machine.unit), "float64")
     beyond = (extreme(True) > largest(name)) | (extreme(False) < smallest(name))
     units = max(machine.slopes[rule].units for rule in ("multiply", "divide"))
@@ -164,13 +164,13 @@ def _product(definition: OpDef, operands: Operands, attrs: Mapping[str, Any], ma
 def as_on_cpu(
     computed: Sequence[Computed], definition: OpDef, operands: Operands, attrs: Mapping[str, Any]
 ) -> list[Computed]:
-    """The results with what the CPU's kernel makes of NaN, infinities and zeros, see `dumpsim.ops.cpu`.
+    """Return the results with the CPU kernel's treatment of NaN, infinities and zeros, see `dumpsim.ops.cpu`.
 
     Parameters
     ----------
     computed : sequence of Computed
     definition, operands, attrs
-        As they were recomputed; the operands are those of the dump.
+        Those of the recomputation; the operands are those of the dump.
     """
     own = on_target(definition, "CPU", operands)
     if own is definition:
@@ -191,8 +191,8 @@ def _run(definition: OpDef, operands: Operands, attrs: Mapping[str, Any]) -> lis
     return [result] if isinstance(result, np.ndarray | np.generic) else list(_flat(result))
 
 
-def _lost(result: Any, definition: OpDef) -> bool:
-    """Whether a result that rounding changes came without a bound."""
+def _lacks_bound(result: Any, definition: OpDef) -> bool:
+    """Whether a result that is subject to rounding lacks a bound."""
     return definition.name in LINEAR and result.dtype.kind == "f" and not isinstance(result, Bounded)
 
 
@@ -202,16 +202,16 @@ def _computed(result: Any) -> Computed:
 
 
 def _roughened(computed: Computed, definition: OpDef, machine: Machine) -> Computed:
-    """Add what the machine is known to lose in an operator that it computes in another way."""
+    """Add the known error of the machine in an operator that it computes in another way."""
     if definition.name not in machine.rough or computed.value.dtype.kind != "f":
         return computed
     absolute, relative = machine.rough[definition.name]
     return Computed(computed.value, computed.bound + machine.unit * (absolute + relative * np.abs(computed.value)))
 
 
-def _lifted(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:
+def _with_bounds(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:
     if isinstance(operand, tuple):
-        return tuple(_lifted(item, updated, machine, widen) for item in operand)
+        return tuple(_with_bounds(item, updated, machine, widen) for item in operand)
     if not isinstance(operand, np.ndarray) or isinstance(operand, Bounded):
         return operand
     if operand.dtype.kind in "fV" or (widen and operand.dtype.kind in "iub"):
@@ -219,12 +219,12 @@ def _lifted(operand: Any, updated: bool, machine: Machine, widen: bool) -> Any:
     return operand.copy() if updated else operand
 
 
-def _plainly(operands: Operands, function: Callable[[Array], Array] | None = None) -> tuple[Any, ...]:
-    """The operands without bounds; `function` is applied to numbers that are not whole."""
+def _without_bounds(operands: Operands, function: Callable[[Array], Array] | None = None) -> tuple[Any, ...]:
+    """Return the operands without bounds; `function` is applied to floats."""
     found: list[Any] = []
     for one in operands:
         if isinstance(one, tuple):
-            found.append(_plainly(one, function))
+            found.append(_without_bounds(one, function))
         elif isinstance(one, Bounded):
             found.append(function(plain(one)) if function is not None else plain(one).copy())
         else:
@@ -240,13 +240,13 @@ def _arrays(operands: Operands) -> list[Array]:
     return [one for one in _flat(operands) if isinstance(one, np.ndarray)]
 
 
-# -- operators that are sums of products with their operands, and how many terms a sum has
+# -- operators that are sums of products, and the number of terms of a sum
 
 Terms = Callable[[Sequence[Any], Mapping[str, Any], Array], float]
 
 
 def _filter(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    """Of a convolution: the elements of one filter."""
+    """Terms of a convolution: the elements of one filter."""
     weight = operands[1]
     return float(weight.size // weight.shape[0])
 
@@ -257,23 +257,23 @@ def _filter_back(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) 
 
 
 def _images(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    """Of a filter's gradient: the elements of one channel of the result's gradient."""
+    """Terms of a filter's gradient: the elements of one channel of the result's gradient."""
     slopes = operands[0]
     return float(slopes.size // max(slopes.shape[1], 1))
 
 
 def _all(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    """At most the elements of the largest operand."""
+    """Upper bound of the terms: the elements of the largest operand."""
     return float(max((one.size for one in operands if isinstance(one, np.ndarray)), default=1))
 
 
 def _window(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    """The elements of a window."""
+    """Terms of a pooling: the elements of a window."""
     kernel = attrs.get("kernel_size", (1,))
     return float(np.prod(kernel)) if isinstance(kernel, tuple) else float(kernel) ** 2
 
 
-# products at places that indices name -> the sum that counts the factors at each
+# products of the elements with the same index -> the sum that counts the factors of each index
 PRODUCTS: Mapping[str, str] = MappingProxyType(
     {
         **{
@@ -282,7 +282,7 @@ PRODUCTS: Mapping[str, str] = MappingProxyType(
         "UnsortedSegmentProd": "UnsortedSegmentSum",
     }
 )
-# operators that choose by all operands and are sums of this one
+# operators that select by all operands and sum up the operand of this index
 _ONLY = {"MaxPoolGrad": 2, "MaxPoolGradWithArgmaxV2": 1}
 LINEAR: Mapping[str, Terms] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""How far a dumped output is from the recomputed one, and how much of that rounding explains."""
+"""Compare a dumped output with the recomputed one, and tell rounding errors from wrong values."""
 
 from dataclasses import dataclass
 from math import inf
@@ -13,21 +13,21 @@ __all__ = ["Measured", "measure"]
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 18  # elements that have a bound or none
-_PIECE = 1 << 15  # elements that are compared at once: their doubles fit a cache
+_BLOCK = 1 << 18  # elements that are treated alike: with or without a bound
+_PIECE = 1 << 15  # elements compared at a time, so that their doubles fit into a cache
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The worst element of an output: the one whose error is the most times what is explained.
+    """The worst element of an output: the one with the largest ratio of error to explained error.
 
     Attributes
     ----------
     error, explained : float
     index : int
-        Its number in the flat tensor, -1 where there is none.
+        Its index in the flat tensor, -1 if there is none.
     outside : int
-        Elements whose error is more than explained.
+        Number of elements whose error is larger than explained.
     """
 
     error: float
@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def excess(self) -> float:
-        """How many times what is explained the error is."""
+        """The error as a multiple of the explained error."""
         return self.error / self.explained if self.explained > 0 else inf if self.error > 0 else 0.0
 
 
@@ -47,14 +47,14 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
     Parameters
     ----------
     dumped : array
-        Of the size of ``computed.value``.
+        Has as many elements as ``computed.value``.
     computed : Computed
     kind : str
         Number type of the output on the device.
     unit_computed : float
         Unit roundoff of the type that the device computed in.
     factor : float
-        Times the bound that is allowed.
+        Allowed error, as a multiple of the bound.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
             part = slice(start, min(start + _PIECE, last))
             error, allowed = _errors(flat[part].astype(np.float64), value[part], bound[part], kind, rounds=rounds)
             allowed *= factor
-            outside += int(np.count_nonzero((error > 0) & ~(error <= allowed)))  # NaN explains nothing
+            outside += int(np.count_nonzero((error > 0) & ~(error <= allowed)))  # a NaN bound explains nothing
             with np.errstate(all="ignore"):
                 ratio = np.where(error > 0, error / allowed, 0.0)
             at = int(np.argmax(ratio))
@@ -89,7 +89,7 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
 
 
 def _of_parts(dumped: Array, computed: Computed, kind: str, unit_computed: float, factor: float) -> Measured:
-    """Measure real and imaginary parts; the worse one counts."""
+    """Measure real and imaginary parts and return the worse one."""
     part = {"complex64": "float32", "complex128": "float64"}.get(kind, kind)
     real, imaginary = (
         measure(own, Computed(value, computed.bound), part, unit_computed, factor=factor)
@@ -100,7 +100,7 @@ def _of_parts(dumped: Array, computed: Computed, kind: str, unit_computed: float
 
 
 def _errors(own: Array, value: Array, bound: Array, kind: str, *, rounds: bool) -> tuple[Array, Array]:
-    """Errors, and what is explained of each; `rounds`: the bound leaves out the rounding to the output's type."""
+    """Return errors and explained errors; with `rounds` the bound excludes the rounding to the output's type."""
     with np.errstate(all="ignore"):
         inexact = (bound > 0) | (rounded(value, kind) != value)
         size = np.abs(value)
@@ -108,24 +108,24 @@ def _errors(own: Array, value: Array, bound: Array, kind: str, *, rounds: bool) 
         if rounds:
             allowed += inexact * (unit(kind) * size)
         error = np.abs(own - value)
-        # beyond the largest number a machine gives an infinity or saturates
+        # beyond the largest number a machine returns an infinity or saturates
         high = largest(kind)
         reach = size + allowed
         if not (reach <= high).all():
-            allowed = np.where(inexact, allowed, bound)  # 0 * inf is not a number
+            allowed = np.where(inexact, allowed, bound)  # 0 * inf is NaN
             beyond = size + allowed > high
             error = np.where(beyond & (np.sign(own) == np.sign(value)) & (np.abs(own) >= high - allowed), 0.0, error)
             error = np.where((own == value) | (np.isnan(own) & np.isnan(value)), 0.0, error)
-            # a bound that is none: the operator divides by what may be zero
+            # an infinite bound: the operator may divide by zero
             lost = ~np.isfinite(bound)
             error = np.where(np.isnan(error), np.where(lost, 0.0, inf), error)
             return np.where(lost, 0.0, error), np.where(lost, 0.0, allowed)
-        # everything recomputed is finite here
+        # all recomputed values are finite here
         return np.where(np.isnan(error), inf, error), allowed
 
 
 def _whole(dumped: Array, value: Array) -> Measured:
-    """Whole numbers and truth are equal or wrong."""
+    """Compare integers and booleans, which are equal or wrong."""
     a, b = dumped.reshape(-1), value.reshape(-1)
     differs = np.flatnonzero(a != b)
     if not differs.size:

@@ -1,4 +1,4 @@
-"""The runs of operators in a dump, each with what it was given."""
+"""The runs of operators in a dump, each with its call."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from dumpsim.core.errors import BadInputError, UnreadableError, nearest
 from dumpsim.core.irdoc import IrDoc, NodeRef, Operand, ParamRef
 from dumpsim.replay.call import Call, call_of, definition_of, operands_of
 from dumpsim.replay.gegraph import GeOp, ge_graphs, index
-from dumpsim.replay.given import Unspelled, parse
+from dumpsim.replay.irconstant import Unparsable, parse
 from dumpsim.replay.unit import COMPUTE
 
 __all__ = ["API", "Compute", "Planned", "machine_of", "near", "plan", "rule", "whole_graphs"]
@@ -24,13 +24,13 @@ _NOT_RUN = frozenset(
 )
 # MindSpore's CPU back end writes number types with a capital letter [spec observed 0.1]
 _CPU = re.compile(r"\.(Bool|U?Int\d+|B?Float\d+|Complex\d+)\.npy$")
-API = "a call of an API dump, which does not hold its weights and settings"
+API = "a call of an API dump, which does not contain its weights and settings"
 _THROUGH = frozenset({"Load", "Depend"})
 
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Operators that compute in another type than usual: ``Conv2D:tf32``."""
+    """Operators that compute in an unusual type: ``Conv2D:tf32``."""
 
     pattern: str
     kind: str
@@ -51,7 +51,10 @@ def rule(text: str) -> Compute:
     pattern, colon, kind = text.rpartition(":")
     if not colon or not pattern or kind not in COMPUTE:
         raise BadInputError(
-            f"{text!r} is not a PATTERN:TYPE", where="compute", allowed=COMPUTE, nearest=nearest(kind, COMPUTE)
+            f"{text!r} is not PATTERN:TYPE",
+            where="compute",
+            allowed=COMPUTE,
+            nearest=nearest(kind, COMPUTE),
         )
     return Compute(pattern, kind)
 
@@ -65,7 +68,7 @@ class Planned:
 
 
 def machine_of(entries: Iterable[Entry]) -> str:
-    """Return whose functions a dump was computed with: ``cpu`` for MindSpore's CPU back end, else ``device``."""
+    """Return the machine of a dump: ``cpu`` for MindSpore's CPU back end, else ``device``."""
     paths = (entry.path for entry in entries if entry.path is not None)
     return "cpu" if any(_CPU.search(path.name) for path in paths) else "device"
 
@@ -83,13 +86,13 @@ def plan(
     ----------
     dump : DumpSet
     machine : str
-        See `Call`; by default the names of the files tell.
+        See `Call`; by default it is derived from the names of the files.
     compute : iterable of Compute
     ge : mapping of str to GeOp
         Operators of GE's text graphs, as `whole_graphs` returns them, which is called by default.
     """
     rules = tuple(compute)
-    held: dict[tuple[int, str], tuple[int | None, Side]] = {}
+    known: dict[tuple[int, str], tuple[int | None, Side]] = {}
     ge = whole_graphs(dump) if ge is None else ge
     for group in series(dump):
         sources = _Sources(group)
@@ -103,18 +106,18 @@ def plan(
             kind = next((r.kind for r in reversed(rules) if operator.entries[0].answers(r.pattern)), "")
             call = call_of(operator, machine=own, compute=kind, find_source=sources.of, ge=ge)
             sources.ran(operator)
-            yield Planned(operator=operator, call=_remembered(operator, call, held))
-        _end(group, held)
+            yield Planned(operator=operator, call=_with_earlier_values(operator, call, known))
+        _end(group, known)
 
 
 def near(dump: DumpSet, operator: Operator) -> DumpSet:
-    """Return the part of a dump that shows what an operator was given: its iteration and the one before."""
+    """Return the part of a dump that may contain an operator's inputs: its iteration and the one before."""
     if dump.root.is_file():
         return dump
     own = operator.entries[0].place
     numbers = numbering((place.step, place.iteration) for place in places(dump.root) if place.rank == own.rank)
     if (own.step, own.iteration) not in numbers:
-        return dump  # of another tree
+        return dump  # the operator belongs to another tree
     order = list(dict.fromkeys(numbers.values()))
     mine = order.index(numbers[own.step, own.iteration])
     wanted = order[max(mine - 1, 0) : mine + 1]
@@ -123,7 +126,7 @@ def near(dump: DumpSet, operator: Operator) -> DumpSet:
 
 
 def whole_graphs(dump: DumpSet) -> dict[str, GeOp]:
-    """Return the operators of GE's text graphs beside a dump or above it, by name as files have it."""
+    """Return the operators of GE's text graphs next to a dump or above it, by their name in files."""
     try:
         return index(ge_graphs(dump.root))
     except UnreadableError as error:
@@ -134,7 +137,7 @@ def whole_graphs(dump: DumpSet) -> dict[str, GeOp]:
 
 
 class _Sources:
-    """Where operands come from that were not dumped as inputs: outputs of earlier operators, and Parameter files."""
+    """Finds operands that were not dumped as inputs: outputs of earlier operators, and Parameter files."""
 
     def __init__(self, group: Series) -> None:
         self.outputs: dict[str, dict[int, Side]] = {}
@@ -145,19 +148,19 @@ class _Sources:
         }
 
     def ran(self, operator: Operator) -> None:
-        """Note the outputs of a run."""
+        """Record the outputs of a run."""
         files = {entry.slot: side_of(entry) for entry in operator.outputs if entry.path is not None}
         self.outputs[operator.op_name] = files
 
     def of(self, operand: Operand, doc: IrDoc | None) -> Side | None:
-        """Return the file that has the value of an operand."""
+        """Return the file with the value of an operand."""
         slot = 0
         while doc is not None and isinstance(operand, NodeRef) and 0 <= operand.index < len(doc.nodes):
             node = doc.nodes[operand.index]
             if node.op_type == "TupleGetItem" and len(node.operands) > 1:
                 try:
                     slot = int(parse(str(getattr(node.operands[1], "value", ""))))
-                except (Unspelled, TypeError, ValueError):
+                except (Unparsable, TypeError, ValueError):
                     return None
             elif node.op_type not in _THROUGH or not node.operands:
                 return self.outputs.get(node.full_name, {}).get(slot)
@@ -170,32 +173,32 @@ class _Sources:
         return None
 
 
-def _remembered(operator: Operator, call: Call, held: dict[tuple[int, str], tuple[int | None, Side]]) -> Call:
-    """Give a call what its Parameters were before it overwrote them, and note what they are now."""
+def _with_earlier_values(operator: Operator, call: Call, known: dict[tuple[int, str], tuple[int | None, Side]]) -> Call:
+    """Return the call with its Parameters' values before it overwrote them, and record the new ones in `known`."""
     names = dict(_parameters(operator))
     definition = definition_of(operator.op_type)
     updates = definition.updates if definition is not None else ()
     before = {
-        at: held[operator.rank, name][1]
+        at: known[operator.rank, name][1]
         for at, name in names.items()
-        if at in updates and (operator.rank, name) in held
+        if at in updates and (operator.rank, name) in known
     }
     files = {entry.slot: side_of(entry) for entry in operator.inputs if entry.path is not None}
     for at, name in names.items():
         if at in files:
-            held[operator.rank, name] = operator.iteration, files[at]
+            known[operator.rank, name] = operator.iteration, files[at]
     return replace(call, before=before) if before else call
 
 
-def _end(group: Series, held: dict[tuple[int, str], tuple[int | None, Side]]) -> None:
-    """Forget, after an iteration, what the next one may change unseen."""
-    for key, (iteration, _) in list(held.items()):
+def _end(group: Series, known: dict[tuple[int, str], tuple[int | None, Side]]) -> None:
+    """Drop the values of earlier iterations, since undumped operators may have changed them."""
+    for key, (iteration, _) in list(known.items()):
         if iteration != group.iteration:
-            del held[key]
+            del known[key]
 
 
 def _parameters(operator: Operator) -> Iterator[tuple[int, str]]:
-    """The inputs that are Parameters, directly or through a node that loads them."""
+    """Yield the inputs that are Parameters, directly or through a node that loads them."""
     first = operator.entries[0]
     node = first.graphs.node(first.name.op_name, first.graph_id)
     if node is None:

@@ -1,4 +1,4 @@
-"""The evidence that `dumpsim.first` asks for: one operator of a MindSpore dump, recomputed."""
+"""Evidence for `dumpsim.first`: recompute one operator of a MindSpore dump."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from dumpsim.analysis.dumpset import DumpSet
 from dumpsim.analysis.operator import Operator
 from dumpsim.core.evidence import Evidence
-from dumpsim.replay.call import Absent, Call, Given, call_of, definition_of
+from dumpsim.replay.call import Absent, Call, Constant, call_of, definition_of
 from dumpsim.replay.gegraph import GeOp
 from dumpsim.replay.judge import judge
 from dumpsim.replay.plan import API, machine_of, near, plan, whole_graphs
@@ -18,8 +18,8 @@ __all__ = ["Recomputer"]
 class Recomputer:
     """Recomputes operators of dump trees (`dumpsim.core.evidence.Recompute`).
 
-    Where an operator's own files and its node in the graph do not show all that it was given, the files of other
-    operators may: then the runs of its iteration and of the one before are planned.
+    If an operator's own files and its node in the graph do not show all of its inputs, the files of other operators
+    may: then the runs of its iteration and of the one before are planned.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Recomputer:
 
     factor: float = 1.0
     _ge: dict[Path, dict[str, GeOp]] = field(default_factory=dict)
-    _calls: dict[Path, tuple[object, dict[object, Call]]] = field(default_factory=dict)  # of one iteration a dump
+    _calls: dict[Path, tuple[object, dict[object, Call]]] = field(default_factory=dict)  # of one iteration
 
     def __call__(self, dumpset: DumpSet, operator: Operator, *, on: Operator | None = None) -> Evidence:
         """Return the evidence for or against an operator, see `dumpsim.core.evidence.Recompute`."""
@@ -53,9 +53,9 @@ class Recomputer:
         if own.reason or other.reason:
             return Evidence.skip(own.reason or other.reason)
         if len(own.operands) != len(other.operands):
-            return Evidence.skip(f"takes {len(own.operands)} operands, the other one {len(other.operands)}")
+            return Evidence.skip(f"takes {len(own.operands)} operands, the other operator {len(other.operands)}")
         operands = (
-            mine if isinstance(mine, Given) else its for mine, its in zip(own.operands, other.operands, strict=True)
+            mine if isinstance(mine, Constant) else its for mine, its in zip(own.operands, other.operands, strict=True)
         )
         return judge(
             replace(own, operands=tuple(operands), outputs=other.outputs, before=other.before, shapes=other.shapes),
@@ -63,7 +63,7 @@ class Recomputer:
         )
 
     def _planned(self, whole: DumpSet, operator: Operator, own: Call) -> Call:
-        """The call with what the files of other operators show."""
+        """Return the call with inputs from the files of other operators."""
         place = operator.entries[0].place
         where = place.rank, place.step, place.iteration
         known, calls = self._calls.get(whole.root, (None, {}))
@@ -75,7 +75,7 @@ class Recomputer:
 
 
 def _complete(call: Call) -> bool:
-    """Whether no other operator's files can add to a call."""
+    """Whether a call needs no files of other operators."""
     definition = definition_of(call.op_type)
     overwrites = definition is not None and bool(definition.updates)
     return bool(call.reason) or not (overwrites or any(isinstance(one, Absent) for one in call.operands))

@@ -1,4 +1,4 @@
-"""All operators of one dump, recomputed and ranked: `dumpsim.replay` and the command of that name."""
+"""Recompute and rank all operators of one dump: `dumpsim.replay` and the command of that name."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ from dumpsim.replay.slope import MACHINES
 
 __all__ = ["Replay", "Row", "Work", "prepare", "replay"]
 
-_PIECE = 16  # operators that a process gets at once
+_PIECE = 16  # operators sent to a process at a time
 _UNREADABLE = "unreadable: "
 
 
@@ -35,7 +35,7 @@ class Row:
     op_name, op_type : str
     graph, iteration : int or None
     error, explained : float or None
-        As in `dumpsim.core.evidence.Evidence`; None where the operator was skipped.
+        As in `dumpsim.core.evidence.Evidence`; None if the operator was skipped.
     verdict : str
         ``ok``, ``suspect`` or ``skipped``.
     reason : str
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def excess(self) -> float:
-        """How many times what is explained the error is; 0 for skipped operators."""
+        """The error as a multiple of the explained error; 0 for skipped operators."""
         if self.error is None or self.explained is None:
             return 0.0
         return Evidence(self.error, self.explained, "ok").excess
@@ -68,19 +68,19 @@ class Row:
         return self.reason.startswith(_UNREADABLE)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values by field name."""
+        """Return plain values by field name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """All rows, the worst first; iterating gives them.
+    """All rows, the worst first; iterating yields them.
 
     Attributes
     ----------
     rows : tuple of Row
     unreadable : tuple of str
-        What is wrong with files that say which tensors there are.
+        Errors of files that list the tensors, such as mapping.csv.
     """
 
     rows: tuple[Row, ...]
@@ -94,17 +94,17 @@ class Replay:
 
     @property
     def suspects(self) -> tuple[Row, ...]:
-        """Operators whose results rounding does not explain."""
+        """Operators whose errors rounding does not explain."""
         return tuple(row for row in self.rows if row.verdict == "suspect")
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows by verdict."""
+        """Number of rows by verdict."""
         return dict(sorted(Counter(row.verdict for row in self.rows).items()))
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Why operators were skipped: how many by operator type and reason, the most frequent first."""
+        """Number of skipped operators by type and reason, the most frequent first."""
         found = Counter(f"{row.op_type}: {row.reason}" for row in self.rows if row.verdict == "skipped")
         return dict(found.most_common())
 
@@ -115,13 +115,13 @@ class Replay:
         return not self.suspects and not unreadable and "ok" in self.counts
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
-        return f"<Replay of {len(self.rows)} operators: {said or 'none'}>"
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        return f"<Replay of {len(self.rows)} operators: {counts or 'none'}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A row to be."""
+    """A row that has not been filled in."""
 
     row: Row
     call: Call
@@ -129,7 +129,7 @@ class _Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a replay will recompute: `rows` does the work, in the order of execution."""
+    """The operators that a replay recomputes; `rows` does the work, in the order of execution."""
 
     lines: tuple[_Line, ...]
     factor: float
@@ -145,13 +145,13 @@ class Work:
         return {line.row.op_name for line in self.lines}
 
     def of(self, wanted: Callable[[str], bool]) -> "Work":
-        """The part whose operators' names or types are wanted."""
+        """Return the part whose operators' names or types are wanted."""
         return replace(
             self, lines=tuple(one for one in self.lines if wanted(one.row.op_name) or wanted(one.row.op_type))
         )
 
     def rows(self, *, jobs: int | None = 1, scheduler: str | None = None) -> Iterator[Row]:
-        """The rows, by several processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
+        """Yield the rows, computed by processes or a Dask cluster (`dumpsim.analysis.spread.spread`)."""
         if jobs is None and not worth(len(self.lines), (path for line in self.lines for path in _paths(line.call))):
             jobs = 1
         pieces = _pieces(line.call for line in self.lines)
@@ -162,7 +162,7 @@ class Work:
             yield _filled(line.row, one)
 
     def result(self, rows: Iterable[Row]) -> Replay:
-        """The replay that has these rows, the worst first."""
+        """Return the replay with these rows, the worst first."""
         ranked = sorted(rows, key=lambda row: (_ORDER[row.verdict], -row.excess, -(row.error or 0.0)))
         return Replay(rows=tuple(ranked), unreadable=tuple(self.unreadable))
 
@@ -206,25 +206,25 @@ def replay(
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Recompute every operator of one dump from its dumped inputs, and rank them by what rounding does not explain.
+    """Recompute every operator of one dump from its dumped inputs, and rank them by unexplained errors.
 
     An operator's inputs are its files, constants of its graph, or the outputs of the operators before it; its
-    attributes are those of the IR text or protobuf in the tree. It is recomputed in float64, whole numbers exactly,
-    together with a bound on the rounding errors of a device that computes in float32 (or what `compute` says). An
-    output beyond the bound is suspect: no order of summation and no rounding of the output's type makes it.
+    attributes are those of the IR text or protobuf in the tree. It is recomputed in float64 (integers exactly),
+    together with a bound on the rounding errors of a device that computes in float32 (or the type in `compute`). An
+    output beyond the bound is suspect: no order of summation and no rounding of the output's type explains it.
 
     Parameters
     ----------
     dump : path or DumpSet
-        Of whatever `dumpsim.open` reads, except API dumps.
+        Anything that `dumpsim.open` reads, except API dumps.
     factor : float
-        Times what is explained that an error may be.
+        Allowed error, as a multiple of the explained one.
     compute : sequence of str
-        ``PATTERN:TYPE``, types in which operators compute that are not as precise as float32: ``Conv2D*:tf32``. The
-        pattern is a glob on name, type or label; the last one that matches holds.
+        ``PATTERN:TYPE``: operators that compute in a type less precise than float32, such as ``Conv2D*:tf32``. The
+        pattern is a glob on name, type or label; the last match applies.
     device : str, optional
-        Whose functions were used: ``cpu``, MindSpore's own vector functions with few digits, or ``device``. By default
-        the names of the files tell.
+        Whose functions were used: ``cpu``, MindSpore's own less precise vector functions, or ``device``. By default
+        it is derived from the names of the files.
     jobs, scheduler
         As in `dumpsim.analysis.spread.spread`.
     progress : callable
@@ -237,9 +237,9 @@ def replay(
     Raises
     ------
     UnreadableError
-        Where there is no dump.
+        If there is no dump.
     BadInputError
-        For a factor, a rule or a device that is not known.
+        For an invalid factor, rule or device.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def prepare(
 ) -> Work:
     """Plan a replay; only names and graphs are read."""
     if not factor > 0:
-        raise BadInputError(f"{factor} is not a factor", where="factor", allowed=("a number above 0",))
+        raise BadInputError(f"{factor} is not a valid factor", where="factor", allowed=("a number above 0",))
     if device is not None and device not in MACHINES:
         raise BadInputError(f"unknown device {device!r}", where="device", allowed=tuple(MACHINES))
     whole = dump if isinstance(dump, DumpSet) else open_dump(dump)

@@ -1,4 +1,4 @@
-"""How functions pass on the errors of their operands, and how many roundings they cost themselves."""
+"""How functions propagate the errors of their operands, and their own rounding errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ __all__ = ["MACHINES", "ROUGH", "Machine", "Slope"]
 Values = Sequence[Any]
 Rule = Callable[[Values, Values, Any, float], Any]
 
-_DIVIDE = 4.0  # units of division and square root: within two units in the last place
-_FUNCTION = 8.0  # units of other functions: within four units in the last place
+_DIVIDE = 4.0  # unit roundoffs of division and square root: within two units in the last place
+_FUNCTION = 8.0  # unit roundoffs of other functions: within four units in the last place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What computes: how it rounds, and how good its functions are.
+    """A machine: its precision, and the accuracy of its functions.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class Machine:
     slopes : mapping of str to Slope
         The rules of numpy's functions by name.
     rough : mapping of str to (float, float)
-        Operators that are computed in another way than by the operator table: unit roundoffs to add, absolute and
-        relative to the result.
+        Operators that the machine computes in another way than the operator table: additional unit roundoffs, absolute
+        and relative to the result.
     """
 
     unit: float
@@ -44,13 +44,13 @@ class Slope:
 
     Attributes
     ----------
-    passed_on : callable
-        ``passed_on(values, bounds, result, unit)``: what the errors of the operands make of the result.
+    propagate : callable
+        ``propagate(values, bounds, result, unit)`` returns the error of the result due to errors of the operands.
     units : float
-        Unit roundoffs that the function itself costs, relative to the result.
+        The function's own error in unit roundoffs, relative to the result.
     """
 
-    passed_on: Rule
+    propagate: Rule
     units: float
 
 
@@ -76,7 +76,7 @@ def _product(values: Values, bounds: Values, result: Any, unit: float) -> Any:
 
 
 def _times(size: Any, bound: Any) -> Any:
-    """A product in which no error stays none, also of an infinite value."""
+    """Multiply, but return zero for an error of zero, even if the value is infinite."""
     return 0.0 if np.ndim(bound) == 0 and bound == 0 else np.where(bound == 0, 0.0, size * bound)
 
 
@@ -96,7 +96,7 @@ def _exponential(values: Values, bounds: Values, result: Any, unit: float) -> An
 
 
 def _by(slope: Callable[[Any, Any], Any]) -> Rule:
-    """A function of one operand by its derivative ``slope(value, result)``."""
+    """Return the rule of a function of one operand with the derivative ``slope(value, result)``."""
 
     def rule(values: Values, bounds: Values, result: Any, unit: float) -> Any:
         return np.where(bounds[0] == 0, 0.0, np.abs(slope(values[0], result)) * bounds[0])
@@ -105,7 +105,7 @@ def _by(slope: Callable[[Any, Any], Any]) -> Rule:
 
 
 def _by_both(left: Callable[..., Any], right: Callable[..., Any]) -> Rule:
-    """A function of two operands by its partial derivatives."""
+    """Return the rule of a function of two operands from its partial derivatives."""
 
     def rule(values: Values, bounds: Values, result: Any, unit: float) -> Any:
         return _times(np.abs(left(*values, result)), bounds[0]) + _times(np.abs(right(*values, result)), bounds[1])
@@ -122,7 +122,7 @@ def _power(values: Values, bounds: Values, result: Any, unit: float) -> Any:
 
 
 def _step(function: Callable[[Any], Any]) -> Rule:
-    """Rounding to whole numbers: an error at the edge is a whole one."""
+    """Return the rule of rounding to integers: an error at an edge changes the result by one."""
 
     def rule(values: Values, bounds: Values, result: Any, unit: float) -> Any:
         return np.abs(function(values[0] + bounds[0]) - function(values[0] - bounds[0]))
@@ -131,7 +131,7 @@ def _step(function: Callable[[Any], Any]) -> Rule:
 
 
 def _whole_quotient(values: Values, bounds: Values, result: Any, unit: float) -> Any:
-    """A quotient near a whole number may be rounded to it before it is cut."""
+    """A quotient near an integer may be rounded to it before it is truncated."""
     return np.where(_near(values, bounds, unit), 1.0, 0.0)
 
 
@@ -215,20 +215,20 @@ _SLOPES: Mapping[str, Slope] = MappingProxyType(
 
 
 def _rough(rule: Slope, units: float, constant: float = 0.0, argument: float = 0.0) -> Slope:
-    """A function of lower accuracy: `units` of the result, `constant` and `argument` times the argument's size."""
+    """Return the rule of a less accurate function: `units` of the result, plus `constant` and `argument` times |x|."""
 
-    def passed_on(values: Values, bounds: Values, result: Any, unit: float) -> Any:
+    def propagate(values: Values, bounds: Values, result: Any, unit: float) -> Any:
         more = np.abs(values[0] * result) * argument if argument else 0.0
-        return rule.passed_on(values, bounds, result, unit) + unit * (constant + np.where(np.isfinite(more), more, 0.0))
+        return rule.propagate(values, bounds, result, unit) + unit * (constant + np.where(np.isfinite(more), more, 0.0))
 
-    return Slope(passed_on, units)
+    return Slope(propagate, units)
 
 
 def _rational_tanh(values: Values, bounds: Values, result: Any, unit: float) -> Any:
     size = np.abs(values[0]) + bounds[0]
     beyond = np.where(size >= _CLIP - 0.01, 1 - np.abs(result), 0.0)
     inside = _TANH * np.minimum(size / _CLIP, 1.0) ** 9
-    return _SLOPES["tanh"].passed_on(values, bounds, result, unit) + np.maximum(inside * (size < _CLIP), beyond)
+    return _SLOPES["tanh"].propagate(values, bounds, result, unit) + np.maximum(inside * (size < _CLIP), beyond)
 
 
 _CLIP = 5.0  # MindSpore's tanh on a CPU is a quotient of polynomials below 5, and 1 from there on [2.10 observed]
@@ -248,11 +248,11 @@ _CPU: Mapping[str, Slope] = MappingProxyType(
     }
 )
 
-# "device" is held to what CUDA documents of its functions: at most 4 units in the last place
+# "device" must be as accurate as CUDA documents for its functions: within 4 units in the last place
 MACHINES: Mapping[str, Mapping[str, Slope]] = MappingProxyType({"device": _SLOPES, "cpu": _CPU})
 
-# Softplus on a CPU is log(1 + exp(x)) by functions of few digits: within 60 units up to 24, 128 at 30; Adagrad's step
-# is up to one unit in the last place off [2.10 observed]
+# Softplus on a CPU is log(1 + exp(x)) with imprecise functions: within 60 units up to 24, 128 at 30; Adagrad's step
+# is off by up to one unit in the last place [2.10 observed]
 ROUGH: Mapping[str, Mapping[str, tuple[float, float]]] = MappingProxyType(
     {"device": MappingProxyType({}), "cpu": MappingProxyType({"Softplus": (64.0, 4.0), "ApplyAdagrad": (0.0, 2.0)})}
 )

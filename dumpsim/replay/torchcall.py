@@ -1,7 +1,7 @@
-"""Calls of API dumps of torch, computed again by torch in double precision.
+"""Recompute calls of torch in API dumps with torch, in double precision.
 
-An API dump has the tensors and numbers that a call was given, of modules not even their settings. A call is computed
-again where its name and its tensors say all, or where what was recorded makes the result that was recorded.
+An API dump contains the tensors and numbers passed to a call, but not the settings of modules. A call is recomputed if
+its name and tensors determine it, or if guessed settings reproduce the recorded result.
 """
 
 import warnings
@@ -27,10 +27,10 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 _LARGEST = 1 << 24  # elements of all inputs of a call together
-_ROUNDINGS = 32.0  # of what a change of every element by its last bit makes
+_ROUNDINGS = 32.0  # multiple of the effect of changing the last bit of every element
 _SAMPLES = 3
 _EPSILON = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-# Functions that have no other argument than tensors, or whose others change nothing: torch 2.13
+# functions with tensor arguments only, or whose other arguments do not change the result: torch 2.13
 _DETERMINED = frozenset(
     {
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bmm", "ceil", "cos", "cosh", "erf", "erfc",
@@ -43,7 +43,7 @@ _DETERMINED = frozenset(
     }
 )  # fmt: skip
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "uniform", "poisson", "exponential", "cauchy")
-# settings that modules are tried with, besides those that they begin with
+# settings of modules to try; all others are the defaults
 _SETTINGS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "GELU": {"approximate": ("none", "tanh")},
     "Softmax": {"dim": (-1, 1, 0, -2)},
@@ -61,12 +61,12 @@ _SETTINGS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 
 
 class _Unknown(Exception):
-    """Why a call cannot be computed again."""
+    """A call cannot be recomputed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """What is known of a call: functions that it may be of, arguments by place, results."""
+    """A recorded call: candidate functions, arguments and results."""
 
     functions: tuple[Function, ...]
     inputs: tuple[ApiEntry, ...]
@@ -87,7 +87,7 @@ def torch_evidence(dumpset: DumpSet, operator: Operator, *, on: Operator | None 
             return _measured(made, own, arrays, own.outputs)
         results = tuple(entry for entry in on.outputs if isinstance(entry, ApiEntry))
         if len(results) != len(own.outputs):
-            raise _Unknown(f"has {len(own.outputs)} results, the other one {len(results)}")
+            raise _Unknown(f"has {len(own.outputs)} results, the other call {len(results)}")
         return _measured(made, own, _given(own, arrays, on), results)
     except _Unknown as error:
         return Evidence.skip(str(error))
@@ -96,12 +96,12 @@ def torch_evidence(dumpset: DumpSet, operator: Operator, *, on: Operator | None 
 
 
 def _call(operator: Operator) -> _Call:
-    """What is known of a call, or why that is not enough."""
+    """Return the recorded call; raise _Unknown if it cannot be recomputed."""
     entries = [entry for entry in operator.entries if isinstance(entry, ApiEntry)]
     if not entries or entries[0].place.api != "torch":
-        raise _Unknown("no call of torch")
+        raise _Unknown("not a call of torch")
     if operator.backward:
-        raise _Unknown("a backward call, of which only what flows in was dumped")
+        raise _Unknown("a backward call, of which only the incoming gradients were dumped")
     parts = entries[0].parts
     word = parts.api.lower()
     if word.endswith("_") and not word.endswith("__"):
@@ -123,7 +123,7 @@ def _call(operator: Operator) -> _Call:
 
 
 def _functions(kind: str, api: str) -> Iterator[Function]:
-    """The functions that a call of this name may be of: of a module one for each way of setting it."""
+    """Yield the functions that a call of this name may belong to: for a module one per choice of settings."""
     try:
         import torch
     except ImportError:
@@ -149,7 +149,7 @@ def _functions(kind: str, api: str) -> Iterator[Function]:
 
 
 def _value(entry: ApiEntry) -> Any:
-    """An argument: a number of Python, or an array."""
+    """Return an argument: a Python number or an array."""
     array = side_of(entry).load()
     kind = entry.line.dtype
     if kind.startswith("<class '"):
@@ -158,7 +158,7 @@ def _value(entry: ApiEntry) -> Any:
 
 
 def _given(own: _Call, arrays: Sequence[Any], on: Operator) -> list[Any]:
-    """The arguments of a call with the tensors of its counterpart in their places; weights stay."""
+    """Return the arguments of a call with its tensors replaced by those of its counterpart; weights remain."""
     theirs = [e for e in on.inputs if isinstance(e, ApiEntry) and not e.line.dtype.startswith("<class '")]
     mine = [(n, entry) for n, entry in enumerate(own.inputs) if isinstance(arrays[n], np.ndarray)]
     found = list(arrays)
@@ -166,17 +166,17 @@ def _given(own: _Call, arrays: Sequence[Any], on: Operator) -> list[Any]:
     items: list[tuple[int, ApiEntry]] = [(-1, entry) for entry in theirs]
     for one, other in align_arrays(mine, items, lambda item: item[1].line.shape):
         if one is None:
-            raise _Unknown("the other one has a tensor more")
+            raise _Unknown("the other call has one tensor more")
         if other is not None:
             found[one[0]] = _value(other[1])
             used += 1
     if not used:
-        raise _Unknown("the other one has no tensor in common")
+        raise _Unknown("the other call has no tensor in common")
     return found
 
 
 def _matching(own: _Call, arrays: Sequence[Any]) -> Function:
-    """The function that makes of the recorded arguments what was recorded; the only one, where nothing else can be."""
+    """Return the function that reproduces the recorded results from the recorded arguments."""
     if own.determined:
         return own.functions[0]
     for function in own.functions:
@@ -185,15 +185,15 @@ def _matching(own: _Call, arrays: Sequence[Any]) -> Function:
                 return function
         except _Unknown:
             continue
-    raise _Unknown("what was recorded of its arguments does not make its results")
+    raise _Unknown("its recorded arguments do not give its results")
 
 
 def _measured(function: Function, own: _Call, arrays: Sequence[Any], results: Sequence[ApiEntry]) -> Evidence:
-    """How far results are from what a function makes of arguments."""
+    """Return the evidence of comparing results with those of a function."""
     made = _run(function, own, arrays)
     dumped = [_value(entry) for entry in results]
     if len(made) != len(dumped):
-        raise _Unknown(f"makes {len(made)} results, {len(dumped)} were dumped")
+        raise _Unknown(f"returns {len(made)} results, {len(dumped)} were dumped")
     unit = _unit([*arrays, *dumped])
     random = np.random.default_rng(0)
     moves = [np.zeros(one.shape) for one in made]
@@ -210,7 +210,7 @@ def _measured(function: Function, own: _Call, arrays: Sequence[Any], results: Se
             return Evidence(np.inf, 0.0, "suspect", f"output.{n} is {one.shape}, recomputed {other.shape}")
         if one.dtype.kind not in "fV":
             if not np.array_equal(one, other):
-                raise _Unknown("its results are whole numbers, which near ties change")
+                raise _Unknown("its results are integers, which rounding may change at ties")
             continue
         high = largest(one.dtype.name)
         one = np.asarray(one, np.float64)
@@ -221,12 +221,12 @@ def _measured(function: Function, own: _Call, arrays: Sequence[Any], results: Se
 
 
 def _worst(dumped: Array, made: Array, move: Array, unit: float, slot: int) -> Evidence:
-    """The element that is furthest from what rounding explains."""
+    """Return the evidence of the element with the largest ratio of error to explained error."""
     if not dumped.size:
         return Evidence(0.0, 0.0, "ok")
     error = _distance(dumped, made)
-    known = np.isfinite(move)  # elsewhere the last bits decide whether there is a number at all
-    # an element on which no sample moved anything is rounded as the others are
+    known = np.isfinite(move)  # elsewhere the last bits decide whether the result is finite
+    # an element that no sample changed is rounded like the others
     mean = move[known].mean() / 4 if known.any() else 0.0
     size = np.where(np.isfinite(made), np.abs(made), 0.0)
     explained = np.where(known, _ROUNDINGS * (move + mean + unit * size) + np.finfo(np.float32).tiny, np.inf)
@@ -235,25 +235,25 @@ def _worst(dumped: Array, made: Array, move: Array, unit: float, slot: int) -> E
     at = int(np.argmax(ratio))
     place = ", ".join(map(str, np.unravel_index(at, ratio.shape)))
     verdict = "suspect" if ratio.flat[at] > 1 else "ok"
-    said = f"output.{slot}[{place}]" if verdict == "suspect" else ""
-    return Evidence(float(error.flat[at]), float(explained.flat[at]), "suspect" if said else "ok", said)
+    reason = f"output.{slot}[{place}]" if verdict == "suspect" else ""
+    return Evidence(float(error.flat[at]), float(explained.flat[at]), "suspect" if reason else "ok", reason)
 
 
 def _distance(a: Array, b: Array) -> Array:
-    """How far elements are apart: equal ones not at all, NaN and infinities too."""
+    """Return the distances of elements, zero for equal ones, including NaN and infinities."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(np.subtract(a, b, dtype=np.result_type(a, b, np.float64)))
         return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
 
 
 def _unit(values: Sequence[Any]) -> float:
-    """The last bit of the narrowest floating type."""
+    """Return the unit roundoff of the narrowest float type."""
     kinds = [value.dtype.name for value in values if isinstance(value, np.ndarray) and value.dtype.kind in "fV"]
     return max((_EPSILON.get(kind, 2.0**-4) for kind in kinds), default=_EPSILON["float32"])
 
 
 def _shaken(value: Any, unit: float, random: np.random.Generator) -> Any:
-    """A tensor whose elements are changed by their last bit."""
+    """Return a tensor with every element changed by about its last bit."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV":
         return value
     wide = value.astype(np.float64)
@@ -261,7 +261,7 @@ def _shaken(value: Any, unit: float, random: np.random.Generator) -> Any:
 
 
 def _run(function: Function, own: _Call, arrays: Sequence[Any]) -> list[Array]:
-    """The results of a function in double precision, in the order in which they are recorded."""
+    """Return the results of a function in double precision, in the order in which they are recorded."""
     import torch
 
     args: dict[int | str, Any] = {}
@@ -275,7 +275,7 @@ def _run(function: Function, own: _Call, arrays: Sequence[Any]) -> list[Array]:
     if places != list(range(len(places))):
         raise _Unknown("some of its arguments were not dumped")
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of deprecated ways to call, which are the script's
+        warnings.simplefilter("ignore")  # deprecated ways to call are the script's business
         try:
             made = function(*(_sequence(args[place]) for place in places), **words)
         except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError) as error:
@@ -284,17 +284,17 @@ def _run(function: Function, own: _Call, arrays: Sequence[Any]) -> list[Array]:
 
 
 def _put(args: dict[int | str, Any], index: Sequence[int | str], value: Any) -> None:
-    """Put a value at its place; places inside a place are a dict until all are there."""
+    """Set the argument at an index path; nested arguments are dicts until all are known."""
     *path, last = index
     for part in path:
         args = args.setdefault(part, {})
         if not isinstance(args, dict):
-            raise _Unknown("its arguments are in each other's places")
+            raise _Unknown("the indices of its arguments contradict each other")
     args[last] = value
 
 
 def _sequence(value: Any) -> Any:
-    """What was put at places inside a place, as the list it was."""
+    """Convert nested arguments back to the list that they were."""
     if not isinstance(value, dict):
         return value
     if sorted(map(str, value)) != sorted(map(str, range(len(value)))):
@@ -303,11 +303,11 @@ def _sequence(value: Any) -> Any:
 
 
 def _tensors(made: Any) -> Iterator[Any]:
-    """The tensors among results."""
+    """Yield the tensors among the results."""
     if hasattr(made, "numpy"):
         yield made
     elif isinstance(made, list | tuple):
         for one in made:
             yield from _tensors(one)
     else:
-        raise _Unknown(f"makes no tensor but a {type(made).__name__}")
+        raise _Unknown(f"returns {type(made).__name__}, not a tensor")

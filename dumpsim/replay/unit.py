@@ -1,4 +1,4 @@
-"""Unit roundoffs: how far rounding to a number type moves a number, and the types that machines compute in."""
+"""Unit roundoffs of number types, and the types that machines compute in."""
 
 from collections.abc import Mapping
 from math import sqrt
@@ -35,7 +35,7 @@ def unit(name: str) -> float:
     Raises
     ------
     BadInputError
-        For a type that has none.
+        If the type is not a known float type.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def unit(name: str) -> float:
 
 
 def gamma(terms: float, unit: float) -> float:
-    """Return the relative error of a sum of so many terms, of the sum of their absolute values.
+    """Return the error of a sum of `terms` terms, relative to the sum of their absolute values.
 
     ``terms * unit`` holds for every order of summation. Beyond 64 terms ``8 * sqrt(terms) * unit``, which is smaller,
     holds with a probability of at least ``1 - 2 * terms * exp(-32)`` if rounding errors are independent and have a mean
@@ -73,7 +73,7 @@ def smallest(name: str) -> float:
 
 
 def rounded(value: Array, name: str) -> Array:
-    """Return the values as the type holds them, in float64."""
+    """Return the values rounded to the type, in float64."""
     if name in ("float16", "float32"):
         with np.errstate(all="ignore"):
             return value.astype(name).astype(np.float64)

@@ -209,7 +209,7 @@ def test_a_fused_operator_of_a_sum_takes_no_errors_on():
     dout = np.ones((1, 2, 2, 3), np.float32)
     out = find("MaxPool").kernel(plain(x), **attrs)
     definition = find("MaxPoolGrad")
-    with pytest.raises(Refusal, match="no rule bounds what MaxPoolGrad makes of rounding errors before it"):
+    with pytest.raises(Refusal, match="no rule bounds how MaxPoolGrad propagates the rounding errors of its operands"):
         compute(definition, (x, out, dout), {**definition.attrs, **attrs}, machine=MACHINE, real=True)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dumpsim.analysis.verdict import Side
 from dumpsim.core.evidence import Evidence
-from dumpsim.replay.call import Absent, Call, Given, Member
+from dumpsim.replay.call import Absent, Call, Constant, Member
 from dumpsim.replay.judge import judge
 
 X = np.array([[3.0, 1.0, 3.0, 2.0], [0.0, 5.0, 5.0, 5.0]], np.float32)
@@ -22,8 +22,10 @@ def side(folder, array, dtype=""):
 
 def asked(folder, op_type, operands, outputs, **more):
     """The call of an operator of which these are the files; what is no array is a constant of the graph."""
-    given = (one if isinstance(one, Absent | Side) else side(folder, one) if isinstance(one, np.ndarray) else Given(one)
-             for one in operands)  # fmt: skip
+    given = (
+        one if isinstance(one, Absent | Side) else side(folder, one) if isinstance(one, np.ndarray) else Constant(one)
+        for one in operands
+    )
     files = enumerate(one if isinstance(one, Side) else side(folder, np.asarray(one)) for one in outputs)
     return Call(op_type=op_type, operands=tuple(given), outputs=tuple(files), **more)
 
@@ -72,24 +74,24 @@ REASONS = [
     ("ReLU", (Absent("input.0 was not dumped"),), [ONE], {}, "input.0 was not dumped"),
     ("ReLU", (ONE,), [ONE], {"reason": "only statistics were dumped"}, "only statistics were dumped"),
     ("ReLU", (ONE,), [ONE, ONE], {}, "has 1 outputs, the dump has output.1"),
-    ("ReLU", (ONE,), [ONE[:2]], {}, "its operands make output.0 of shape (3,), the dump has (2,)"),
+    ("ReLU", (ONE,), [ONE[:2]], {}, "the shape of output.0 should be (3,), the dump has (2,)"),
     ("Div", (ONE, ONE), [np.int32([1, 1, 1])], {}, "the recomputed type is a float, the dump has int32"),
     ("Add", (ONE, ONE[:2]), [ONE], {}, "For 'Add'"),
     ("Reshape", (ONE, "3"), [ONE], {},
      "For 'Reshape', the input 'shape' must be an int or a tuple of int, but got '3'."),
-    ("Sort", (ONE,), [ONE], {}, "its kernel does not take these operands: KeyError: 'axis'"),
+    ("Sort", (ONE,), [ONE], {}, "its kernel fails on these operands: KeyError: 'axis'"),
     ("AssignAdd", (ONE, ONE), [ONE], {"machine": "cpu"},
      "the values before the operator overwrote them are not in the dump"),
     ("AssignAdd", (np.int32([1]), np.int32([1])), [np.int32([1])], {"machine": "cpu"},
      "input.0: the values before the operator overwrote them are not in the dump"),
     ("ReLU", (ONE,), [ONE + 1], {"doubt": "output.0 is float16 on the device, and its file says float32"},
      "output.0 is float16 on the device, and its file says float32"),
-    ("Neg", (ONE, ONE), [-ONE], {"members": (Member(op_type="Neg"),)}, "1 of its inputs are not known"),
+    ("Neg", (ONE, ONE), [-ONE], {"members": (Member(op_type="Neg"),)}, "1 of its inputs are unknown"),
     ("Fused", (ONE,), [-ONE], {"members": (Member(op_type="Unheard"),)}, "unknown operator type"),
     ("Conv2D", (X, X), [ONE], {"members": (Member(op_type="Conv2D"),)},
-     "no graph in the dump shows its attributes, and none that its shapes allow are known"),
+     "no graph in the dump shows its attributes, and they do not follow from its shapes"),
     ("ReduceSum", (ONE.reshape(3, 1),), [ONE * 7], {"members": (Member(op_type="ReduceSum"),)},
-     "no graph in the dump shows its attributes, and none that its shapes allow make this output"),
+     "no graph in the dump shows its attributes, and none that fit its shapes give this output"),
 ]  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def test_memory_that_runs_out_is_a_reason(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(Side, "load", lacking)
-    assert judge(asked(tmp_path, "ReLU", (ONE,), [ONE])) == Evidence.skip("needs more memory than there is")
+    assert judge(asked(tmp_path, "ReLU", (ONE,), [ONE])) == Evidence.skip("needs more memory than is available")
 
 
 @pytest.mark.parametrize(
@@ -185,15 +187,15 @@ def test_state_that_was_overwritten_follows_from_what_it_became(tmp_path, op_typ
     """The files of a step are written after it: the weight before is known, its moments are only known from after."""
     before = (VAR, ONE_STATE, TWO_STATE)[: states + 1]
     after = [one.astype(np.float32) for one in rule(*(one.astype(np.float64) for one in before), GRAD)]
-    held = {0: side(tmp_path, VAR)}
-    right = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=attrs, before=held, machine="cpu")
+    known = {0: side(tmp_path, VAR)}
+    right = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=attrs, before=known, machine="cpu")
     assert judge(right).verdict == "ok", judge(right)
     wrong = [after[0] * np.float32([1, 1.001, 1]), *after[1:]]
-    found = judge(asked(tmp_path, op_type, arrange(*wrong, GRAD), wrong[:1], attrs=attrs, before=held, machine="cpu"))
+    found = judge(asked(tmp_path, op_type, arrange(*wrong, GRAD), wrong[:1], attrs=attrs, before=known, machine="cpu"))
     assert (found.verdict, found.reason) == ("suspect", "output.0[1]")
     scaled = {**attrs, "gradient_scale": 2.0}
     if op_type == "ApplyMomentum":  # then its moments do not follow
-        call = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=scaled, before=held, machine="cpu")
+        call = asked(tmp_path, op_type, arrange(*after, GRAD), after[:1], attrs=scaled, before=known, machine="cpu")
         found = judge(call)
         assert found.reason == "the values before the operator overwrote them are not in the dump"
 
@@ -237,7 +239,7 @@ def test_members_of_a_fused_operator_work_one_after_the_other(tmp_path):
     found = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias), [np.maximum(SQUARE @ OTHER + bias, 0)], **members))
     assert found.verdict == "suspect"
     left = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER, bias, bias), [right], **members))
-    assert left.reason == "1 of its inputs are not known"
+    assert left.reason == "1 of its inputs are unknown"
 
 
 def test_a_sum_of_several_tensors_is_bounded_as_additions_are(tmp_path):

@@ -18,20 +18,20 @@ from dumpsim.replay import plan as plans
 from dumpsim.replay.call import (
     Member,
     _attrs,
-    _cut,
     _fits,
     _fitting,
     _like,
     _members,
+    _type_differs,
     arrange,
     attrs_of,
+    bound_by_name,
     definition_of,
     operands_of,
     refusal,
-    settled,
 )
 from dumpsim.replay.gegraph import GeOp
-from dumpsim.replay.given import Unspelled
+from dumpsim.replay.irconstant import Unparsable
 from dumpsim.replay.plan import machine_of, near, rule, whole_graphs
 
 V = [np.full(2, float(n), np.float32) for n in range(3)]
@@ -72,7 +72,7 @@ def test_graphs_that_cannot_be_read_are_reported_or_raised(tmp_path):
         whole_graphs(dumpsim.open(tmp_path))
     seen = []
     assert whole_graphs(SimpleNamespace(root=tmp_path, broken=seen.append)) == {}
-    assert "ends within a message" in str(seen[0])
+    assert "ends inside a message" in str(seen[0])
 
 
 @pytest.mark.parametrize("text", ["Conv2D", ":tf32", "Conv2D:", "Conv2D:float3"])
@@ -165,9 +165,9 @@ def side(dtype):
 )  # fmt: skip
 def test_a_file_of_another_type_than_the_kernels_is_doubted(made, dumped, text):
     one = node(0, "Cast", kernel_out=(SimpleNamespace(dtype=made),))
-    assert _cut(one, [(0, side(dumped)), (1, side("int8"))]) == text
-    assert _cut(one, [(1, side(dumped))]) == ""
-    assert _cut(node(0, "Cast"), [(0, side(dumped))]) == ""
+    assert _type_differs(one, [(0, side(dumped)), (1, side("int8"))]) == text
+    assert _type_differs(one, [(1, side(dumped))]) == ""
+    assert _type_differs(node(0, "Cast"), [(0, side(dumped))]) == ""
 
 
 def operator(**lists):
@@ -247,7 +247,7 @@ def test_attributes_are_those_of_the_graph_or_missing():
     ("op_type", "reason"),
     [("Add", ""), ("TransData", ""), ("MatMulV2", ""), ("Unheard", "unknown operator type"),
      ("AllReduce", "needs the tensors of other ranks"), ("Dropout", "draws random numbers"),
-     ("Print", "reads or writes what no dump holds")],
+     ("Print", "reads or writes state that is not in the dump")],
 )  # fmt: skip
 def test_types_that_are_never_recomputed_say_why(op_type, reason):
     assert refusal(op_type) == reason
@@ -284,10 +284,10 @@ def test_operands_are_arranged_as_the_kernel_takes_them(op_type, values, host, f
 
 
 def test_an_operand_that_is_not_there_and_has_no_default_is_named():
-    with pytest.raises(Unspelled, match="has no operand other"):
+    with pytest.raises(Unparsable, match="has no operand other"):
         arrange(find("Add"), [X], (), FLOAT)
-    with pytest.raises(Unspelled, match="has no operand other"):
-        settled(find("Add"), [X], {}, FLOAT)
+    with pytest.raises(Unparsable, match="has no operand other"):
+        bound_by_name(find("Add"), [X], {}, FLOAT)
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_an_operand_that_is_not_there_and_has_no_default_is_named():
 )
 def test_settings_by_name_and_tensors_in_order(op_type, values, settings, found, left):
     values = list(values)
-    assert shown(settled(find(op_type), values, settings, FLOAT)) == shown(found)
+    assert shown(bound_by_name(find(op_type), values, settings, FLOAT)) == shown(found)
     assert len(values) == left
 
 
 def test_a_list_of_tensors_is_one_operand_of_a_fused_kernel():
     values = [X, Y]
-    ((one, other), axis) = settled(find("Concat"), values, {"axis": 1}, FLOAT)
+    ((one, other), axis) = bound_by_name(find("Concat"), values, {"axis": 1}, FLOAT)
     assert (one is X, other is Y, axis, values) == (True, True, 1, [])
 
 

@@ -28,7 +28,7 @@ def test_an_error_of_the_operand_is_passed_on(name):
     x = np.linspace(*DOMAINS.get(name, (-3.0, 3.0)), 61)
     step = 1e-6
     moved = np.maximum(np.abs(function(x + step) - function(x)), np.abs(function(x - step) - function(x)))
-    bound = MACHINES["device"][name].passed_on((x,), (np.full_like(x, step),), function(x), 0.0)
+    bound = MACHINES["device"][name].propagate((x,), (np.full_like(x, step),), function(x), 0.0)
     bound = np.broadcast_to(bound, x.shape)
     assert np.all(moved <= bound * (1 + 1e-3) + 1e-11)
     steep = moved > 1e-8  # away from extremes, where only the second derivative is left
@@ -44,7 +44,7 @@ def test_errors_of_two_operands_are_passed_on(name):
     both = [function(a + p * step, b + q * step) for p in (-1, 1) for q in (-1, 1)]
     moved = np.max([np.abs(one - function(a, b)) for one in both], axis=0)
     bounds = (np.full_like(a, step), np.full_like(a, step))
-    bound = np.broadcast_to(MACHINES["device"][name].passed_on((a, b), bounds, function(a, b), 0.0), a.shape)
+    bound = np.broadcast_to(MACHINES["device"][name].propagate((a, b), bounds, function(a, b), 0.0), a.shape)
     assert np.all(moved <= bound * (1 + 1e-3) + 1e-11)
     if name not in ("hypot", "logaddexp"):  # these are bounded by the sum of both errors
         steep = moved > 1e-8
@@ -59,7 +59,7 @@ def test_a_remainder_passes_the_divisor_s_error_on_as_often_as_it_goes_in(name):
     both = [function(a + p * step, b + q * step) for p in (-1, 1) for q in (-1, 1)]
     moved = np.max([np.abs(one - function(a, b)) for one in both], axis=0)
     bounds = (np.full_like(a, step), np.full_like(b, step))
-    bound = MACHINES["device"][name].passed_on((a, b), bounds, function(a, b), 0.0)
+    bound = MACHINES["device"][name].propagate((a, b), bounds, function(a, b), 0.0)
     assert np.all(moved <= bound * (1 + 1e-3))
     assert np.all(bound <= 1.2 * moved)
 
@@ -71,7 +71,7 @@ def test_an_exact_operand_of_a_product_passes_nothing_on(exact):
     values = (a, b) if exact else (b.T, a.T)
     bounds = [np.full_like(value, 1e-6) for value in values]
     bounds[exact] = np.zeros_like(values[exact])
-    passed = MACHINES["device"]["matmul"].passed_on(values, tuple(bounds), np.matmul(*values), SINGLE)
+    passed = MACHINES["device"]["matmul"].propagate(values, tuple(bounds), np.matmul(*values), SINGLE)
     assert passed.tolist() == [[np.inf]]
 
 
@@ -101,7 +101,7 @@ def passed_on(name, values, bounds, machine="device", unit=UNIT):
     values, bounds = (tuple(map(np.float64, each)) for each in (values, bounds))
     with np.errstate(all="ignore"):
         result = getattr(np, name)(*values)
-        return MACHINES[machine][name].passed_on(values, bounds, result, unit)
+        return MACHINES[machine][name].propagate(values, bounds, result, unit)
 
 
 @pytest.mark.parametrize("name", ["log2", "log10", "reciprocal", "positive", "fabs"])

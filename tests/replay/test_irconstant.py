@@ -7,8 +7,8 @@ import pytest
 
 from dumpsim.core.errors import UnreadableError
 from dumpsim.replay import gegraph
-from dumpsim.replay.given import Unspelled, parse
 from dumpsim.replay.guess import guesses
+from dumpsim.replay.irconstant import Unparsable, parse
 
 
 @pytest.mark.parametrize(("text", "value"), [
@@ -28,7 +28,7 @@ def test_what_is_not_spelled_out_is_no_value():
     for text in ("a" * ((1 << 16) + 1), "I64(x)", tensor("3", "Int32", "1 2"), tensor("1", "Int32", "1.5"),
                  tensor("1", "Complex64", "1"), tensor("1", "Strange", "1"),
                  tensor("2", "Float32", "1 ...")):  # fmt: skip
-        with pytest.raises(Unspelled):
+        with pytest.raises(Unparsable):
             parse(text)
 
 

@@ -1,4 +1,4 @@
-"""Values that a graph spells out: constants and attributes of IR text, and of its protobuf form."""
+"""Parse constants and attributes of IR text and of its protobuf form."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from dumpsim.codecs.irtype import split_list
 from dumpsim.core.dtype import DTYPES, DType, dtype
 from dumpsim.core.errors import DtypeError
 
-__all__ = ["Unspelled", "parse"]
+__all__ = ["Unparsable", "parse"]
 
 _SHORT = {row.short: row for row in DTYPES.values()}
 _WRAPPED = re.compile(r"(Bool|[A-Z]+\d+\w*)\((.*)\)", re.DOTALL)
@@ -18,8 +18,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IG
 _LONGEST = 1 << 16
 
 
-class Unspelled(Exception):
-    """The graph shows a value without spelling it."""
+class Unparsable(Exception):
+    """A value cannot be reconstructed from the text of the graph."""
 
 
 def parse(text: str) -> Any:
@@ -27,8 +27,8 @@ def parse(text: str) -> Any:
 
     Raises
     ------
-    Unspelled
-        For a tensor that the text cuts short, and for text that is not a value.
+    Unparsable
+        For a tensor that is truncated in the text, and for text that is not a value.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def parse(text: str) -> Any:
     [[7, 8, 9]]
     """
     if len(text) > _LONGEST:
-        raise Unspelled("a long value")
+        raise Unparsable("a long value")
     text = text.strip()
     if text in ("None", "True", "False"):
         return {"None": None, "True": True, "False": False}[text]
@@ -67,7 +67,7 @@ def _number(text: str, kind: DType) -> Any:
             return int(text)
         value = float(text)
     except ValueError:
-        raise Unspelled(f"{text!r} is not of type {kind.name}") from None
+        raise Unparsable(f"{text!r} is not of type {kind.name}") from None
     return value if kind.name == "float64" else float(np.float32(value))
 
 
@@ -76,14 +76,14 @@ def _tensor(shape: str, name: str, text: str) -> "np.ndarray[Any, Any]":
     try:
         kind = dtype(name)
     except DtypeError:
-        raise Unspelled(f"a tensor of {name}") from None
+        raise Unparsable(f"a tensor of {name}") from None
     cells = text.replace("[", " ").replace("]", " ").replace(",", " ").split()
     count = int(np.prod(dims, dtype=np.int64))
     if count != len(cells) or kind.kind == "complex":
-        raise Unspelled("a tensor whose elements the graph does not show")
+        raise Unparsable("a tensor whose elements the graph does not show")
     if kind.kind == "bool":
         return np.array([cell in ("True", "1") for cell in cells]).reshape(dims)
     try:
         return np.array([float(c) if kind.kind == "float" else int(c) for c in cells], kind.numpy).reshape(dims)
     except ValueError:
-        raise Unspelled("a tensor whose elements the graph does not show") from None
+        raise Unparsable("a tensor whose elements the graph does not show") from None
