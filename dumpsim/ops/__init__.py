@@ -1,1 +1,1 @@
-"""Operators: kernel, shape rule, gradient rule and attributes in one place. Tables, loaded on first use."""
+"""Tables of operators, loaded on first use: kernel, shape rule, gradient rule and attributes of each type."""

@@ -35,7 +35,7 @@ def _infer_grad(name: str, first: str = "dy", second: str = "x") -> Infer:
 
 
 def _by_slope(op_type: str, *, of_output: bool) -> Grad:
-    """``ReluGrad(dout, out)`` or ``ReLU6Grad(dout, x)``; host operands get no gradient."""
+    """Return a gradient such as ``ReluGrad(dout, out)`` or ``ReLU6Grad(dout, x)``; host operands get none."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         dx = b.emit(op_type, dout, out if of_output else operands[0])
@@ -53,7 +53,7 @@ def _function(
     defaults: tuple[Any, ...] = (),
     named: str = "",
 ) -> OpDef:
-    """An activation; `named`: the name of the operand, which those not defined by yaml have."""
+    """Return an activation; `named` is the operand's name, which only operators not defined in yaml print."""
     return OpDef(
         batched=True,
         name=name,
@@ -156,8 +156,7 @@ def _selu(x: Array) -> Array:
 
 
 def _selu_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    # quirk: the vendor's rule, which is wrong below 0: it takes 1 where SeLU's alpha times its scale belongs [2.10
-    # observed]
+    # quirk: the vendor's rule is wrong below 0: it uses 1 instead of SeLU's alpha times its scale [2.10 observed]
     return (b.emit("Muls", b.emit("EluGrad", dout, out), _SELU_SCALE),)
 
 
@@ -186,7 +185,7 @@ def _infer_prelu(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _slopes_of(x: Array, weight: Array) -> Array:
-    """The weight of every channel against `x`."""
+    """Reshape the weights of the channels so that they broadcast against `x`."""
     return weight if weight.size == 1 else weight.reshape(-1, *(1,) * (x.ndim - 2))
 
 
@@ -251,7 +250,7 @@ def _grad_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     axis = (named[0] if isinstance(named, tuple | list) else named) % rank
     if axis == rank - 1:
         return b.emit("SoftmaxBackward", dout, out, -1), None
-    # another axis changes places with the last one [2.10 observed]
+    # another axis is swapped with the last one [2.10 observed]
     order = tuple(rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank))
     turned = b.emit("Transpose", out, order), b.emit("Transpose", dout, order)
     return b.emit("Transpose", b.emit("SoftmaxBackward", turned[1], turned[0], -1), order), None

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _infer(name: str, operands: Sequence[str], tensors: Sequence[int], outputs: int) -> Infer:
-    """The operands at `tensors` have the shape and type of the first; that many outputs like it."""
+    """Return a rule: the operands at `tensors` must be like the first one, and so are all outputs."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
         first = tensor_of(name, abstracts[0], operands[0])
@@ -44,9 +44,9 @@ def _step(
     written: str = "",
     **attrs: Any,
 ) -> OpDef:
-    """An optimizer of `operands`, the first `state` of which it writes; the gradient is called grad or delta.
+    """Return an optimizer that writes the first `state` of its operands; the gradient is called grad or delta.
 
-    Those with the name of an output, `written`, have names of operands among their attributes.
+    `written` has the names of the outputs, if the operator has names of operands and outputs among its attributes.
     """
     named = tuple(operands.split())
     slope = next(at for at, operand in enumerate(named) if operand in ("grad", "gradient", "delta"))
@@ -74,7 +74,7 @@ def _step(
 
 
 def _towards(mean: Array, value: Array, keep: Any) -> None:
-    """A running mean, in place."""
+    """Update a running mean in place."""
     mean[...] = mean * keep + value * (np.asanyarray(1, mean.dtype) - keep)
 
 
@@ -140,7 +140,7 @@ def _descent(var: Array, alpha: Any, delta: Array) -> None:
 
 
 def _shrunk(moved: Array, rate: Any, l1: Any, l2: Any) -> Array:
-    """The proximal step of an l1 and an l2 penalty."""
+    """Return the proximal step of an l1 and an l2 penalty."""
     return np.asanyarray(np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0) / (1 + rate * l2))
 
 

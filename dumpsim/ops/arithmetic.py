@@ -1,4 +1,4 @@
-"""Arithmetic of two tensors that broadcast against each other, and sums of many."""
+"""Arithmetic of two broadcasting tensors, and sums of several tensors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = ["OPS"]
 Array = np.ndarray[Any, Any]
 
 
-# Add alone of the arithmetic operators checks its types itself [2.10 observed]
+# Add is the only arithmetic operator that checks its types itself [2.10 observed]
 _NUMBERS = (
     *FLOATS,
     "int16",
@@ -56,7 +56,7 @@ def _binary(
     mixed: bool = False,
     named: tuple[str, str, str] | None = None,
 ) -> OpDef:
-    """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
+    """Return an operator of two tensors; `named` are names of operands and output, printed if not defined in yaml."""
     return OpDef(
         batched=True,
         name=name,
@@ -74,14 +74,14 @@ def _binary(
 
 
 def _true_divide(x: Any, y: Any) -> Any:
-    """Division whose result is float32 for integers."""
+    """Divide; integers give float32."""
     if np.result_type(x, y).kind in "iub":
         return np.divide(np.asanyarray(x, np.float32), np.asanyarray(y, np.float32))
     return np.divide(x, y)
 
 
 def _truncating_divide(x: Any, y: Any) -> Any:
-    """Division that stays in its type: integers round towards zero. [2.10 observed]"""
+    """Divide in the operands' type: integers round towards zero. [2.10 observed]"""
     kind = np.result_type(x, y)
     if kind.kind not in "iu":
         return np.divide(x, y)
@@ -118,7 +118,7 @@ def _grad_mul(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 def _grad_quotient(op_type: str) -> Any:
-    """Gradient of a division by the same division."""
+    """Return the gradient of a division, which uses the same division."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         dx = b.emit(op_type, dout, operands[1])
@@ -154,7 +154,7 @@ def _grad_pow(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
         lowered = b.emit("Pow", x, b.emit("SubScalar", power, 1, 1))
         dx = b.emit("Mul", b.emit("Mul", power, lowered), dout)
     if is_variable(power):
-        # 0 ** positive has no finite logarithm and no slope
+        # the logarithm of 0 is infinite, but the slope of 0 ** positive is 0
         flat = b.emit(
             "LogicalAnd", b.emit("Equal", x, number(0, power)), b.emit("GreaterEqual", power, number(0, power))
         )
@@ -164,7 +164,10 @@ def _grad_pow(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 def _grad_extreme(loses: str, wins: str) -> Grad:
-    """Maximum and Minimum: the winner takes the gradient, equals share it. [source SelectScalar in grad_math_ops.cc]"""
+    """Gradient of Maximum and Minimum: to the selected operand, halved if both are equal.
+
+    [source SelectScalar in grad_math_ops.cc]
+    """
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         x, y = operands

@@ -1,4 +1,4 @@
-"""The same elements in another order: rolled, reversed in parts, blocks of an image as channels, picked rows."""
+"""Operators that rearrange or select elements: roll, partial reversal, space to depth, masks, rows, repetition."""
 
 from collections.abc import Mapping, Sequence
 from math import prod

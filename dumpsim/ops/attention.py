@@ -1,6 +1,6 @@
-"""Fused attention as the Ascend kernels define it, forward and backward, and the rotation of positions.
+"""Fused attention as the Ascend kernels define it, forward and backward, and rotary position embedding.
 
-The scores are held in float32 whatever the operands are, as the kernel's own buffers are.
+The scores are float32 for any type of the operands, like the kernel's own buffers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,13 +37,13 @@ _GRAD_TENSORS = (
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """How a layout holds batch, heads, sequence and depth."""
+    """The order of batch, heads, sequence and depth in a layout."""
 
     layout: str
     count: int
 
     def split(self, x: Array) -> Array:
-        """As (batch, heads, sequence, depth)."""
+        """Convert to (batch, heads, sequence, depth)."""
         if self.layout == "BNSD":
             return x
         if self.layout == "BSND":
@@ -53,7 +53,7 @@ class _Heads:
         return x.reshape(*x.shape[:2], self.count, -1).transpose(0, 2, 1, 3)
 
     def join(self, x: Array) -> Array:
-        """Back from (batch, heads, sequence, depth)."""
+        """Convert back from (batch, heads, sequence, depth)."""
         if self.layout == "BNSD":
             return x
         x = x.transpose(0, 2, 1, 3)
@@ -63,7 +63,7 @@ class _Heads:
         return x.transpose(1, 0, 2) if self.layout == "SBH" else x
 
     def shape(self, shape: Sequence[int]) -> tuple[int, int, int]:
-        """Batch, heads and sequence."""
+        """Return batch, heads and sequence."""
         if self.layout == "BNSD":
             return shape[0], shape[1], shape[2]
         if self.layout == "BSND":
@@ -73,7 +73,7 @@ class _Heads:
 
 
 def _settings(op: str, abstracts: Sequence[Abstract]) -> tuple[str, int]:
-    """Layout and number of heads; refuses what the kernels here do not do."""
+    """Return layout and number of heads; raise for settings that are not emulated."""
     head_num, keep_prob, _, _, _, _, layout, sparse = (
         value_of(op, abstract, name) for abstract, name in zip(abstracts[-8:], _SETTINGS, strict=True)
     )
@@ -113,7 +113,7 @@ def _infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _allowed(
     mask: Array | None, rows: int, columns: int, pre_tokens: int, next_tokens: int, sparse_mode: int
 ) -> Array | None:
-    """Which keys a query may look at; None: all of them."""
+    """Return a mask of the keys that each query may attend to, None for all of them."""
     if sparse_mode in (0, 1):
         if mask is None:
             return None
@@ -121,14 +121,14 @@ def _allowed(
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if sparse_mode == 2:
         return np.asanyarray(column <= row)
-    row = row + columns - rows  # the corner at the lower right is the diagonal's
+    row = row + columns - rows  # the diagonal ends in the lower right corner
     if sparse_mode == 3:
         return np.asanyarray(column <= row)
     return np.asanyarray((column >= row - pre_tokens) & (column <= row + next_tokens))
 
 
 def _dropped(drop_mask: Array | None, shape: tuple[int, ...], keep_prob: float) -> Array | None:
-    """The factors of dropout: bits, lowest first, or a byte an element."""
+    """Return the dropout factors of a mask of bits, lowest first, or of one byte per element."""
     if drop_mask is None:
         return None
     bits = drop_mask.reshape(-1)
@@ -139,7 +139,7 @@ def _dropped(drop_mask: Array | None, shape: tuple[int, ...], keep_prob: float) 
 
 
 def _wide(x: Array) -> Array:
-    """In float32, or wider where it is."""
+    """Convert to float32, unless the type is wider."""
     return x.astype(np.result_type(x.dtype, np.float32))
 
 
@@ -152,7 +152,7 @@ def _scores(query: Array, key: Array, shift: Array | None, scale: float, allowed
 
 
 def _repeated(x: Array, heads: int) -> Array:
-    """Keys and values that several heads share, once for each of them."""
+    """Repeat keys or values for the heads that share them."""
     return x if x.shape[1] == heads else np.repeat(x, heads // x.shape[1], axis=1)
 
 
@@ -184,8 +184,8 @@ def _operands(query: Array, key: Array, value: Array, head_num: int, layout: int
     shared = head_num
     if heads.layout in ("BSH", "SBH"):
         shared = key.shape[2] // q.shape[3]
-    kept = _Heads(heads.layout, shared)
-    return q, kept.split(key), kept.split(value), heads
+    key_heads = _Heads(heads.layout, shared)
+    return q, key_heads.split(key), key_heads.split(value), heads
 
 
 def _grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -225,8 +225,8 @@ def _flash_grad(
     weights = weights / np.where(total == 0, 1, total)
     slope = _wide(heads.split(dy))
     factors = _dropped(drop_mask, weights.shape, keep_prob)
-    kept = weights if factors is None else weights * factors
-    dv = kept.swapaxes(-1, -2) @ slope
+    dropped = weights if factors is None else weights * factors
+    dv = dropped.swapaxes(-1, -2) @ slope
     dweights = slope @ full_v.swapaxes(-1, -2)
     if factors is not None:
         dweights = dweights * factors
@@ -242,7 +242,7 @@ def _flash_grad(
 
 
 def _summed(slope: Array, shape: tuple[int, ...]) -> Array:
-    """A gradient of something that was broadcast."""
+    """Sum a gradient down to the shape of an operand that was broadcast."""
     slope = slope.reshape((1,) * (len(shape) - slope.ndim) + slope.shape)
     slope = slope.sum(axis=tuple(range(slope.ndim - len(shape))))
     axes = tuple(i for i, n in enumerate(shape) if n == 1 and slope.shape[i] != 1)
@@ -264,7 +264,7 @@ def _infer_rotary(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _turned(x: Array, mode: int) -> Array:
-    """A quarter turn of the pairs: halves of the last axis (0), or neighbours (1)."""
+    """Rotate pairs by 90 degrees: the halves of the last axis (mode 0), or neighbours (mode 1)."""
     if mode == 0:
         left, right = np.split(x, 2, axis=-1)
         return np.concatenate([-right, left], axis=-1)

@@ -1,4 +1,4 @@
-"""Functions of two or three tensors, element by element, beyond arithmetic; and a few of one."""
+"""Elementwise functions of two or three tensors beyond arithmetic, and a few of one tensor."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -20,7 +20,7 @@ Slopes = Callable[[GradBuilder, Any, Any, Any, Any], tuple[Any, Any]]
 
 
 def _infer(op: str, names: Sequence[str], result: str | None = None) -> Infer:
-    """Tensors against each other; `result` is the output's number type where it is not theirs."""
+    """Return the rule of broadcasting tensors; `result` is the output's number type if it differs from theirs."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         tensors = {name: tensor_of(op, abstracts[at], name) for at, name in enumerate(names)}
@@ -33,7 +33,7 @@ def _infer(op: str, names: Sequence[str], result: str | None = None) -> Infer:
 
 
 def _pair_grad(slopes: Slopes) -> Grad:
-    """Of two tensors: their slopes, summed down where they were broadcast."""
+    """Return the gradient of two tensors: their slopes, summed over broadcast axes."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         x, y = operands[:2]
@@ -56,7 +56,7 @@ def _pair(
     more: tuple[str, ...] = (),
     defaults: tuple[Any, ...] = (),
 ) -> OpDef:
-    """An operator of two tensors; `named`: the names of operands and output, which those not defined by yaml have."""
+    """Return an operator of two tensors; `named` are names of operands and output, printed if not defined in yaml."""
     return OpDef(
         name=name,
         operands=(*operands, *more),

@@ -1,7 +1,7 @@
-"""Indices that name no element of a tensor: which they are, and what the vendor's kernels say of them.
+"""Indices out of range: how to find them, and the errors of the vendor's kernels.
 
-The CPU's kernels raise [observed 2.10], the GPU's scatters leave such updates out, and on Ascend nothing checks them:
-the kernel accesses memory that is not the tensor's. [documents of 2.10, notes of the operators]
+The CPU's kernels raise [observed 2.10], the GPU's scatters skip such updates, and on Ascend nothing checks them: the
+kernel accesses memory outside the tensor. [documents of 2.10, notes of the operators]
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ class OutOfRange:
     operand : str
         Name of the index operand.
     place : tuple of int
-        Where the index stands in it.
+        Position of the index in the operand.
     value, low, high : int
-        The index, and the range that it should be in, `high` excluded.
+        The index, and its valid range, `high` excluded.
     text : str or None
-        What the CPU's kernel says; "" where it names no reason, None where it leaves such indices out.
+        Error text of the CPU's kernel; "" if it gives no reason, None if it skips such indices.
     error : type
-        What the CPU's kernel raises.
+        Exception type that the CPU's kernel raises.
     reads : bool
-        The kernel reads at its indices; False: it writes there.
+        Whether the kernel reads at its indices; otherwise it writes there.
     """
 
     operand: str
@@ -50,12 +50,12 @@ class OutOfRange:
         return f"index {self.value} at {list(self.place)} of {self.operand!r} is outside [{self.low}, {self.high})"
 
 
-# ``bounds(*operands, **attrs)``: the first index that is out of range
+# ``bounds(*operands, **attrs)`` returns the first index that is out of range
 Bounds: TypeAlias = Callable[..., OutOfRange | None]
 
 
 def _first(index: Array, low: int, high: int) -> tuple[int, ...] | None:
-    """The place of the first index outside of a range."""
+    """Return the position of the first index outside a range."""
     if not index.size or (index.min() >= low and index.max() < high):
         return None
     place = np.unravel_index(int(np.argmax((index < low) | (index >= high))), index.shape)
@@ -63,7 +63,7 @@ def _first(index: Array, low: int, high: int) -> tuple[int, ...] | None:
 
 
 def legal_vectors(index: Array, shape: Sequence[int]) -> Array:
-    """Which vectors of indices, those of the last axis, name an element of a tensor of this shape.
+    """Return which index vectors, along the last axis, are valid for a tensor of this shape.
 
     Examples
     --------
@@ -75,16 +75,17 @@ def legal_vectors(index: Array, shape: Sequence[int]) -> Array:
 
 
 def along(at: int, axis_at: int | None, text: str, *, operand: str, axis: int = 0) -> Bounds:
-    """Of kernels that read along one axis of operand 0, from its end for negative indices.
+    """Return the bounds of a kernel that reads along one axis of operand 0; negative indices count from the end.
 
     Parameters
     ----------
     at : int
         The index operand.
     axis_at : int or None
-        The operand that holds the axis; None: it is `axis`.
+        The operand that is the axis; None uses `axis`.
     text : str
-        What the CPU's kernel says: ``{value}``, ``{size}`` and ``{wrapped}``, a negative index counted from the end.
+        Error text of the CPU's kernel, with fields ``{value}``, ``{size}`` and ``{wrapped}``, the index modulo the
+        size.
     operand : str
         Name of the index operand.
 
@@ -105,8 +106,8 @@ def along(at: int, axis_at: int | None, text: str, *, operand: str, axis: int = 
         if place is None:
             return None
         value = int(index[place])
-        said = text.format(value=value, size=size, wrapped=value if value >= 0 else value + size)
-        return OutOfRange(operand=operand, place=place, value=value, low=-size, high=size, text=said)
+        message = text.format(value=value, size=size, wrapped=value if value >= 0 else value + size)
+        return OutOfRange(operand=operand, place=place, value=value, low=-size, high=size, text=message)
 
     return bounds
 
@@ -114,7 +115,7 @@ def along(at: int, axis_at: int | None, text: str, *, operand: str, axis: int = 
 def rows(
     at: int, size: Callable[..., int], text: str | None, *, operand: str = "indices", reads: bool = False
 ) -> Bounds:
-    """Of kernels that take rows by number, ``size(*operands, **attrs)`` of them; no index may be negative."""
+    """Return the bounds of a kernel that indexes ``size(*operands, **attrs)`` rows; negative indices are invalid."""
 
     def bounds(*operands: Any, **attrs: Any) -> OutOfRange | None:
         index, high = operands[at], int(size(*operands, **attrs))
@@ -122,8 +123,8 @@ def rows(
         if place is None:
             return None
         value = int(index[place])
-        said = None if text is None else text.format(value=value, size=high)
-        return OutOfRange(operand=operand, place=place, value=value, low=0, high=high, text=said, reads=reads)
+        message = None if text is None else text.format(value=value, size=high)
+        return OutOfRange(operand=operand, place=place, value=value, low=0, high=high, text=message, reads=reads)
 
     return bounds
 
@@ -137,15 +138,17 @@ def vectors(
     error: type[DumpsimError] = ScriptRuntimeError,
     reads: bool = False,
 ) -> Bounds:
-    """Of kernels whose indices are vectors into a tensor of ``shape(*operands, **attrs)``; none may be negative.
+    """Return the bounds of a kernel whose indices are vectors into a tensor of ``shape(*operands, **attrs)``.
+
+    Negative indices are invalid.
 
     Parameters
     ----------
     at : int
         The index operand.
     text, negative : str
-        What the CPU's kernel says, ``negative`` of an index below 0 where it differs: ``{value}``, ``{size}``, the
-        vector's number ``{row}``, and ``{vector}`` and ``{shape}`` as lists of numbers.
+        Error text of the CPU's kernel, ``negative`` for an index below 0 if that differs, with fields ``{value}``,
+        ``{size}``, the vector's number ``{row}``, and ``{vector}`` and ``{shape}`` as lists of numbers.
 
     Examples
     --------
@@ -167,7 +170,7 @@ def vectors(
             return None
         place, column = min(found)
         value, size = int(index[place][column]), full[column]
-        said = (negative if negative is not None and value < 0 else text).format(
+        message = (negative if negative is not None and value < 0 else text).format(
             value=value,
             size=size,
             row=int(np.ravel_multi_index(place, index.shape[:-1])) if place else 0,
@@ -180,7 +183,7 @@ def vectors(
             value=value,
             low=0,
             high=size,
-            text=said,
+            text=message,
             error=error,
             reads=reads,
         )

@@ -1,7 +1,6 @@
-"""Collectives: types, gradients, and what they compute where the group is one rank. [spec parallel 3.1]
+"""Collectives: types, gradients, and the kernels for a group of one rank. [spec parallel 3.1]
 
-Among several ranks `dumpsim.runtime.collective` brings the tensors together. Ranks in attributes are places in the
-group.
+For several ranks, `dumpsim.runtime.collective` exchanges the tensors. Ranks in attributes are positions in the group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,15 +42,16 @@ Attrs = Mapping[str, Any]
 
 REDUCTIONS = ("sum", "max", "min", "prod")
 WORLD = "hccl_world_group"
-# number types by what is done to them, as the errors of MindSpore 2.10 list them [2.10 observed; spec parallel 3.2]
+# number types of reductions and of other collectives, in the order of MindSpore 2.10's errors [2.10 observed; spec
+# parallel 3.2]
 _REDUCED = ("bfloat16", "bool", "complex64", "float16", "float32", "int16", "int32", "int64", "int8")
 MOVED = (*_REDUCED[:5], "float64", *_REDUCED[5:], "uint16", "uint32", "uint64", "uint8")
-_KEPT: Attrs = MappingProxyType({"no_eliminate": True})
+_NOT_ELIMINATED: Attrs = MappingProxyType({"no_eliminate": True})
 
 
 # ---------------------------------------------------------------------------------------------------------- types
 def typed(op: str, abstract: Abstract, kinds: Sequence[str] = MOVED) -> TensorType:
-    """The tensor type of the operand, which has one of these number types."""
+    """Return the tensor type of the operand, after checking its number type."""
     x = tensor_of(op, abstract, "x")
     if x.dtype.name not in kinds:
         legal = ", ".join(f"Tensor[{dtype(kind).title}]" for kind in kinds)
@@ -63,7 +63,7 @@ def typed(op: str, abstract: Abstract, kinds: Sequence[str] = MOVED) -> TensorTy
 
 
 def _reduced(op: str, abstract: Abstract, attrs: Attrs) -> TensorType:
-    """The operand of a collective that reduces."""
+    """Return the type of the operand of a reducing collective."""
     if attrs["op"] not in REDUCTIONS:
         raise ScriptValueError(f"For '{op}', the 'op' must be one of {list(REDUCTIONS)}, but got {attrs['op']}.")
     x = typed(op, abstract, _REDUCED)
@@ -73,7 +73,7 @@ def _reduced(op: str, abstract: Abstract, attrs: Attrs) -> TensorType:
 
 
 def _parts(op: str, x: TensorType, attrs: Attrs) -> TensorType:
-    """The type of one of `rank_size` parts of axis 0."""
+    """Return the type of one of `rank_size` parts of axis 0."""
     size = attrs["rank_size"]
     if not x.shape:
         raise ScriptValueError("the shape is empty", where=op)
@@ -87,14 +87,14 @@ def _parts(op: str, x: TensorType, attrs: Attrs) -> TensorType:
 
 
 def _whole(op: str, x: TensorType, attrs: Attrs) -> TensorType:
-    """The type of `rank_size` tensors one after another."""
+    """Return the type of `rank_size` concatenated tensors."""
     if not x.shape:
         raise ScriptValueError(f"For '{op}', the 'x shape' must be int and must > 0, but got '0' with type 'int'.")
     return output(x.dtype, (x.shape[0] * attrs["rank_size"], *x.shape[1:]))
 
 
 def counts_of(op: str, abstract: Abstract, name: str, length: int = 0) -> tuple[int, ...]:
-    """Elements for or from each rank, which the compiler has to know; `length`: how many ranks, where that is known."""
+    """Return the number of elements for or from each rank, which must be constant; `length` ranks, if known."""
     if isinstance(abstract, TensorType):
         raise UnsupportedError(f"a tensor as {name}: its values decide a shape", where=op, allowed=["a tuple of int"])
     value = value_of(op, abstract, name)
@@ -109,7 +109,7 @@ def counts_of(op: str, abstract: Abstract, name: str, length: int = 0) -> tuple[
 
 
 def flat_of(op: str, abstract: Abstract, counts: Sequence[int], name: str, kinds: Sequence[str] = MOVED) -> TensorType:
-    """The operand of a collective with counts: one dimension, with as many elements as they say."""
+    """Return the type of the operand of a collective with counts: a vector with the sum of the counts as its length."""
     x = typed(op, abstract, kinds)
     if len(x.shape) != 1:
         raise ScriptValueError(f"For '{op}', the 'input_x' must have one dimension, but got shape {list(x.shape)}.")
@@ -122,7 +122,7 @@ def flat_of(op: str, abstract: Abstract, counts: Sequence[int], name: str, kinds
 
 
 def empty_as_scalar(elements: int) -> tuple[int, ...]:
-    """The shape of a result of that many elements; one without elements is a scalar that means nothing."""
+    """Return the shape of a result of that many elements; an empty result is a scalar without meaning."""
     return (elements,) if elements else ()
 
 
@@ -180,17 +180,17 @@ def _infer_barrier(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 # ------------------------------------------------------------------------------------------- kernels of one rank
 def same(input_x: Any, *counts: Any, **attrs: Any) -> Any:
-    """The kernel of a collective whose only member gets what it brings."""
+    """Return a copy of the input: a collective of one rank."""
     return np.array(input_x)
 
 
 def each(input_x: Sequence[Any], **attrs: Any) -> Any:
-    """The same for several tensors."""
+    """Return copies of several tensors."""
     return tuple(np.array(x) for x in input_x)
 
 
 def sized(input_x: Any, *counts: Any, **attrs: Any) -> Any:
-    """The same for a vector; one without elements becomes a scalar."""
+    """Return a copy of a vector; an empty one becomes a scalar."""
     return np.array(input_x) if np.size(input_x) else np.zeros((), input_x.dtype)
 
 
@@ -200,7 +200,7 @@ def _nothing(**attrs: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------------ gradients
 def _grad_all_reduce(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The gradient of a sum is reduced as well; of a maximum or minimum it goes where the value came from."""
+    """The gradient of a sum is summed too; that of a maximum or minimum goes to the rank with the value."""
     if attrs["op"] == "prod":
         slope = b.emit("AllReduce", b.emit("Mul", dout, out), op="sum", group=attrs["group"])
         return [b.emit("RealDiv", slope, operands[0])]
@@ -226,12 +226,12 @@ def _grad_reduce_scatter(b: GradBuilder, operands: Sequence[Any], out: Any, dout
 
 
 def _grad_broadcast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Each rank keeps its own gradient, as the vendor's rule does."""
+    """Each rank keeps its own gradient, as in the vendor's rule."""
     return [tuple(part_or_zeros(b, dout, at, out) for at in range(len(out.abstract.items)))]
 
 
 def _spread(b: GradBuilder, like: TensorType, dout: Any, attrs: Attrs, *, mine: bool) -> Any:
-    """The gradient that the destination has, in every rank."""
+    """Broadcast the gradient of the destination to all ranks."""
     source = dout if mine else np.zeros(like.shape, like.dtype.numpy)
     return b.item(b.emit("Broadcast", (source,), root_rank=attrs["dest_rank"], group=attrs["group"]), 0)
 
@@ -242,7 +242,7 @@ def _grad_reduce(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
 
 
 def after(b: GradBuilder, value: Any, other: Any) -> Any:
-    """A value, once the other one is there: what a rank without a result of its own waits for."""
+    """Return a value that depends on another one, so that a rank without a result of its own waits for it."""
     return b.emit("Depend", value, other)
 
 
@@ -265,13 +265,13 @@ def _grad_scatter(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 def as_vector(dout: Any) -> Any:
-    """The gradient of a result of elements: one without elements, a scalar, becomes a vector of none."""
+    """Return the gradient of a vector; that of an empty result, a scalar, becomes an empty vector."""
     kind = dout.abstract
     return dout if kind.shape else np.zeros((0,), kind.dtype.numpy)
 
 
 def refilled(b: GradBuilder, gradient: Any, like: Any) -> Any:
-    """A gradient in the shape of its operand, which may have no elements."""
+    """Return a gradient in the shape of its operand, which may be empty."""
     kind = like.abstract
     return gradient if prod(kind.shape) else b.emit("Depend", np.zeros(kind.shape, kind.dtype.numpy), gradient)
 
@@ -288,8 +288,8 @@ def _grad_reduce_scatter_v(b: GradBuilder, operands: Sequence[Any], out: Any, do
 
 
 def collective(name: str, infer: Infer, kernel: Kernel, grad: Grad | None, attrs: Attrs, **rest: Any) -> OpDef:
-    """The row of a collective."""
-    given = {"operands": ("input_x",), "fixed": _KEPT, **rest}
+    """Return the definition of a collective."""
+    given = {"operands": ("input_x",), "fixed": _NOT_ELIMINATED, **rest}
     return OpDef(name=name, infer=infer, kernel=kernel, grad=grad, attrs=attrs, engine="hccl", **given)
 
 
@@ -304,7 +304,7 @@ OPS = (
         same,
         _grad_all_reduce,
         {"op": "sum", **SHARED},
-        fixed={"fusion": 0, "index": 0, **_KEPT},
+        fixed={"fusion": 0, "index": 0, **_NOT_ELIMINATED},
     ),
     collective(
         "AllGather",
@@ -312,7 +312,7 @@ OPS = (
         same,
         _grad_all_gather,
         SIZED,
-        fixed={"fusion": 0, "mean_flag": False, **_KEPT},
+        fixed={"fusion": 0, "mean_flag": False, **_NOT_ELIMINATED},
     ),
     collective(
         "ReduceScatter",
@@ -320,7 +320,7 @@ OPS = (
         same,
         _grad_reduce_scatter,
         {"op": "sum", **SIZED},
-        fixed={"fusion": 0, **_KEPT},
+        fixed={"fusion": 0, **_NOT_ELIMINATED},
     ),
     collective("Broadcast", _infer_broadcast, each, _grad_broadcast, {"root_rank": 0, **SHARED}),
     collective(

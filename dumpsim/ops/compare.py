@@ -1,4 +1,4 @@
-"""Comparisons, logic and choice."""
+"""Comparison, logic and selection."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

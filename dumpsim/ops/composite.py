@@ -1,6 +1,6 @@
-"""Operators that exist between the script and the backend only: the compiler expands them (`dumpsim.ops.expand`).
+"""Composite operators, which the compiler expands before the backend (`dumpsim.ops.expand`).
 
-They have kernels all the same, for PYNATIVE, where the vendor runs them as they are.
+They have kernels for PYNATIVE, where the vendor runs them without expansion.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ Attrs = Mapping[str, Any]
 
 
 def _infer_scalar(name: str, kind: DType | None = None) -> Infer:
-    """A tensor with a host number; the number lifts an integer tensor to float32, never more."""
+    """Return the rule of a tensor and a host number; a float number promotes an integer tensor to float32."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
@@ -97,7 +97,7 @@ def _scalar(
 
 
 def sum_type(kind: DType, wanted: DType | None) -> DType:
-    """The number type of SumExt: integers and bool add up in int64."""
+    """Return the number type of SumExt: integers and bool are summed in int64."""
     return wanted or (dtype("int64") if kind.kind in ("bool", "int", "uint") else kind)
 
 
@@ -368,7 +368,7 @@ OPS = (
         kernel=_div_mod,
         prim_func=True,
         composite=True,
-        stop=True,  # its quotients are rounded wherever a script asks for it
+        stop=True,  # scripts use it only with rounding, which has no gradient
     ),
     OpDef(
         name="SplitWithSize",

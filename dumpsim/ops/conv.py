@@ -68,7 +68,7 @@ def _infer_conv(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _row_chunks(window: Window, depth: int, itemsize: int, largest: int) -> Iterator[slice]:
-    """Output rows whose columns fit into the chunk."""
+    """Yield ranges of output rows whose columns fit into a chunk."""
     bytes_a_row = max(depth * window.out[1] * itemsize, 1)
     rows = max(1, min(window.out[0], max(_CHUNK_BYTES, largest) // bytes_a_row))
     for first in range(0, window.out[0], rows):

@@ -1,7 +1,7 @@
-"""The order that C++'s library leaves elements in where a comparison does not decide: equal ones, and NaN.
+"""Sorting algorithms of the C++ standard library, which determine the order of equal elements and NaN.
 
-`nth_element` and `stable_sort` are those of GNU's library, with which MindSpore's CPU wheel is built: introselect with
-the median of three as pivot, and a merge sort that begins with runs of seven. [observed 2.10]
+`nth_element` and `stable_sort` are those of libstdc++, with which MindSpore's CPU wheel is built: introselect with the
+median of three as pivot, and a merge sort that begins with runs of seven. [observed 2.10]
 """
 
 from collections.abc import Callable
@@ -14,16 +14,16 @@ _RUN = 7  # elements that are sorted by insertion before runs are merged
 
 
 def nth_element(index: list[int], nth: int, before: Before) -> None:
-    """Put the element that sorting would put at `nth` there, and none that is before it behind it.
+    """Partially sort: element `nth` is the one that sorting would put there, and all smaller ones precede it.
 
     Parameters
     ----------
     index : list of int
-        Rearranged.
+        Indices of the elements; sorted in place.
     nth : int
-        A place from 0; at the end of the list, nothing is done.
+        Position from 0; if it is the length of the list, nothing is done.
     before : callable
-        Whether an element belongs before another.
+        Returns whether an element belongs before another.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def nth_element(index: list[int], nth: int, before: Before) -> None:
 
 
 def stable_sort(index: list[int], before: Before) -> None:
-    """Sort; elements of which none is before the other stay in order, unless NaN makes the comparison inconsistent.
+    """Sort in place; equal elements stay in order, unless NaN makes the comparison inconsistent.
 
     Examples
     --------
@@ -62,11 +62,11 @@ def stable_sort(index: list[int], before: Before) -> None:
     """
     middle = (len(index) + 1) // 2
     one, other = (_merge_sort(part, before) for part in (index[:middle], index[middle:]))
-    index[:] = _merged(one, other, before) if len(one) <= len(other) else _merged_from_behind(one, other, before)
+    index[:] = _merge(one, other, before) if len(one) <= len(other) else _merge_backwards(one, other, before)
 
 
 def _partition(index: list[int], first: int, last: int, before: Before) -> int:
-    """Part a range by the median of its second, middle and last element; returns where the second part begins."""
+    """Partition a range by the median of its second, middle and last element; return the start of the second part."""
     a, b, c = first + 1, first + (last - first) // 2, last - 1
     if before(index[a], index[b]):
         pivot = b if before(index[b], index[c]) else c if before(index[a], index[c]) else a
@@ -100,7 +100,7 @@ def _insertion_sort(index: list[int], first: int, last: int, before: Before) -> 
 
 
 def _heap_select(index: list[int], first: int, middle: int, last: int, before: Before) -> None:
-    """Leave the first elements of a range in a heap before `middle`."""
+    """Collect the first elements of a range, in sorting order, in a heap before `middle`."""
     size = middle - first
     for parent in range((size - 2) // 2, -1, -1):
         _sift(index, first, parent, size, index[first + parent], before)
@@ -139,12 +139,12 @@ def _merge_sort(part: list[int], before: Before) -> list[int]:
     while step < len(part):
         merged: list[int] = []
         for start in range(0, len(part), 2 * step):
-            merged += _merged(part[start : start + step], part[start + step : start + 2 * step], before)
+            merged += _merge(part[start : start + step], part[start + step : start + 2 * step], before)
         part, step = merged, 2 * step
     return part
 
 
-def _merged(one: list[int], other: list[int], before: Before) -> list[int]:
+def _merge(one: list[int], other: list[int], before: Before) -> list[int]:
     result: list[int] = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -157,7 +157,7 @@ def _merged(one: list[int], other: list[int], before: Before) -> list[int]:
     return result + one[i:] + other[j:]
 
 
-def _merged_from_behind(one: list[int], other: list[int], before: Before) -> list[int]:
+def _merge_backwards(one: list[int], other: list[int], before: Before) -> list[int]:
     result: list[int] = []
     i, j = len(one), len(other)
     while i and j:

@@ -1,8 +1,8 @@
-"""What the CPU's kernels make of NaN, infinities and zero divisors, where IEEE arithmetic gives something else.
+"""MindSpore's CPU kernels where they differ from IEEE arithmetic: for NaN, infinities and zero divisors.
 
-They compare where IEEE's maximum propagates: ReLU of NaN is 0, and a maximum forgets each NaN but the first. So a NaN
-that is missing in a CPU's dump may be there in an accelerator's. Each rule was observed in MindSpore 2.10, on NaN,
-infinities, zeros and random numbers of float16, float32 and float64. [observed 2.10]
+They use comparisons, which do not propagate NaN: ReLU of NaN is 0, and a maximum ignores every NaN but the first. So a
+NaN in an accelerator's dump may be missing in a CPU's. Each rule was observed in MindSpore 2.10, on NaN, infinities,
+zeros and random numbers of float16, float32 and float64. [observed 2.10]
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,21 +25,21 @@ __all__ = ["on_target"]
 Array = np.ndarray[Any, Any]
 
 _KINDS = ("float16", "float32", "float64")
-_WHOLE = ("int8", "int16", "int32", "int64", "uint8")
-_LARGEST = np.finfo(np.float32).max  # where maxima begin
-_SMALL = 3e-38  # chances above it have no power near 2**-125.5
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8")
+_LARGEST = np.finfo(np.float32).max  # initial value of a maximum
+_SMALL = 3e-38  # above it, no exponential is near 2**-125.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """How the CPU's kernel is made of the plain one, and for which number types."""
+    """How to derive the CPU's kernel from the plain one, and for which number types."""
 
     make: Callable[[Kernel], Kernel]
     kinds: Sequence[str] = _KINDS
 
 
 def on_target(definition: OpDef, target: str, operands: Sequence[Any]) -> OpDef:
-    """The operator as a device target computes it.
+    """Return the operator as a device target computes it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def on_target(definition: OpDef, target: str, operands: Sequence[Any]) -> OpDef:
     target : str
         ``Ascend``, ``GPU`` or ``CPU``.
     operands : sequence
-        As they are stored; the number type of the first array decides.
+        In their stored types; the number type of the first array decides.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def _has_nan(x: Array) -> bool:
 
 
 def _of_nan(number: float) -> _Change:
-    """A function of one tensor that makes a number of NaN."""
+    """Return the change of a function of one tensor whose result for NaN is a number."""
 
     def make(plain: Kernel) -> Kernel:
         def run(x: Array, *settings: Any, **attrs: Any) -> Any:
@@ -91,7 +91,7 @@ def _of_nan(number: float) -> _Change:
 
 
 def _softplus(plain: Kernel) -> Kernel:
-    """The logarithm of 1 + exp(x), as it is written; the power of NaN is infinite."""
+    """log(1 + exp(x)), computed in this way; exp of NaN is infinite."""
 
     def run(x: Array) -> Any:
         result = np.where(1 + np.exp(x) == 1, x.dtype.type(0), plain(x))
@@ -101,7 +101,7 @@ def _softplus(plain: Kernel) -> Kernel:
 
 
 def _slope_at_nan(slope: Callable[[Any], Any]) -> _Change:
-    """A gradient of an activation function, ``(dy, x)``, that does not ask what x is where it is NaN."""
+    """Return the change of an activation's gradient ``(dy, x)`` that is ``slope(dy)`` where x is NaN."""
 
     def make(plain: Kernel) -> Kernel:
         def run(dy: Array, x: Array) -> Any:
@@ -114,7 +114,7 @@ def _slope_at_nan(slope: Callable[[Any], Any]) -> _Change:
 
 
 def _left_of_minus_3(plain: Kernel) -> Kernel:
-    """HSwish and its gradient: 0 there, whatever it would be multiplied with."""
+    """HSwish and its gradient are 0 for x <= -3, even if the other factor is infinite or NaN."""
 
     def run(*operands: Array) -> Any:
         result = plain(*operands)
@@ -124,19 +124,19 @@ def _left_of_minus_3(plain: Kernel) -> Kernel:
 
 
 def _mish(plain: Kernel) -> Kernel:
-    """The hyperbolic tangent is a quotient of powers of float32, which are too large from some x on."""
+    """The hyperbolic tangent is a quotient of float32 exponentials, which overflow for large x."""
 
     def run(x: Array) -> Any:
         single = x.astype(np.float32)
         gate = np.log(1 + np.exp(single))
-        lost = np.isinf(np.exp(2 * gate)) | (gate == 0)
-        return np.where(lost, x * np.where(gate == 0, 0, np.nan).astype(x.dtype), plain(x)) if lost.any() else plain(x)
+        off = np.isinf(np.exp(2 * gate)) | (gate == 0)
+        return np.where(off, x * np.where(gate == 0, 0, np.nan).astype(x.dtype), plain(x)) if off.any() else plain(x)
 
     return run
 
 
 def _by_zero(x: Array, y: Array, result: Any) -> Any:
-    """A quotient: the sign of a zero divisor does not matter, and NaN counts as negative."""
+    """Apply the rule for zero divisors: their sign is ignored, and a NaN dividend counts as negative."""
     zero = np.asarray(y) == 0
     if not zero.any():
         return result
@@ -166,7 +166,7 @@ def _floor_quotient(plain: Kernel) -> Kernel:
 
 
 def _remainder(rounded: Callable[[Any], Any], *, of_nan: float) -> Callable[[Kernel], Kernel]:
-    """x - y * round(x / y), in float64; `of_nan`: what a quotient that is NaN is rounded to."""
+    """Return x - y * round(x / y) in float64; `of_nan` replaces a quotient that is NaN."""
 
     def make(plain: Kernel) -> Kernel:
         def run(x: Array, y: Array) -> Any:
@@ -181,7 +181,7 @@ def _remainder(rounded: Callable[[Any], Any], *, of_nan: float) -> Callable[[Ker
 
 
 def _no_nan_quotient(plain: Kernel) -> Kernel:
-    """0 where the divisor is within the type's epsilon of 0; halves are compared with 0 itself."""
+    """0 if the divisor is within the type's epsilon of 0; float16 is compared with 0 itself."""
 
     def run(x: Array, y: Array) -> Any:
         return np.where(np.abs(y) < np.finfo(y.dtype).eps, x.dtype.type(0), plain(x, y))
@@ -190,7 +190,7 @@ def _no_nan_quotient(plain: Kernel) -> Kernel:
 
 
 def _step(plain: Kernel) -> Kernel:
-    """Heaviside: x within float64's epsilon of 0 counts as 0 (of halves, only 0 does), and NaN as negative."""
+    """Heaviside: x within float64's epsilon of 0 counts as 0 (for float16 only 0 itself), and NaN as negative."""
 
     def run(x: Array, values: Array) -> Any:
         zero = np.abs(x) < np.finfo(np.float64).eps
@@ -200,7 +200,7 @@ def _step(plain: Kernel) -> Kernel:
 
 
 def _greater(compare: Callable[[Any, Any], Any]) -> _Change:
-    """Maximum and Minimum: the first where it compares so, else the second; a NaN in the first is lost."""
+    """Maximum and Minimum: the first operand if the comparison holds, else the second; NaN in the first is ignored."""
 
     def make(plain: Kernel) -> Kernel:
         def run(x: Array, y: Array) -> Any:
@@ -213,12 +213,12 @@ def _greater(compare: Callable[[Any, Any], Any]) -> _Change:
 
 
 def _sum(x: Array, axis: Any, keepdims: bool) -> Any:
-    """In float64."""
+    """Sum in float64."""
     return x.sum(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
 
 
 def _mean(x: Array, axis: Any, keepdims: bool) -> Any:
-    """A sum, that of small types in the type itself, divided in float32 and rounded towards zero."""
+    """Sum, for small types in the type itself, divide in float32 and round towards zero."""
     small = x.dtype.itemsize <= 2
     total = x.sum(axis=axis, keepdims=keepdims, dtype=x.dtype) if small else _sum(x, axis, keepdims)
     count = np.float32(np.prod([x.shape[at] for at in axis]))
@@ -226,7 +226,7 @@ def _mean(x: Array, axis: Any, keepdims: bool) -> Any:
 
 
 def _running(extreme: np.ufunc, plain: np.ufunc) -> Callable[..., Any]:
-    """A maximum that is kept unless the next element is greater: NaN stays where it comes first, else it is lost."""
+    """A maximum that is replaced only by greater elements: a NaN remains if it is first, and is ignored otherwise."""
 
     def run(x: Array, axis: Any, keepdims: bool) -> Any:
         if not _has_nan(x):
@@ -238,8 +238,8 @@ def _running(extreme: np.ufunc, plain: np.ufunc) -> Callable[..., Any]:
     return run
 
 
-def _place(lowest: float, choose: Callable[..., Any]) -> Callable[..., Array]:
-    """The place of the running extreme along an axis."""
+def _index_of(lowest: float, choose: Callable[..., Any]) -> Callable[..., Array]:
+    """Return a function that finds the index of the running extreme along an axis."""
 
     def find_place(x: Array, axis: int) -> Array:
         if not x.ndim or not _has_nan(x):
@@ -251,7 +251,7 @@ def _place(lowest: float, choose: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _instead(kernel: Kernel, kinds: Sequence[str] = _KINDS) -> _Change:
-    """A kernel that has nothing of the plain one."""
+    """Return the change to a kernel that is independent of the plain one."""
     return _Change(lambda plain: kernel, kinds)
 
 
@@ -261,10 +261,10 @@ def _is_last(axis: Any, rank: int) -> bool:
     return [at % rank for at in named] == [rank - 1]
 
 
-def _chances(x: Array) -> Array:
+def _probabilities(x: Array) -> Array:
     """Softmax of float32 along the last axis.
 
-    Powers below 2**-125.5 are 0, the power of NaN is infinite, and where all powers are 0 the chances are 0.
+    Exponentials below 2**-125.5 are 0, exp of NaN is infinite, and if all exponentials are 0, so are the results.
     """
     centred = x - np.maximum(np.fmax.reduce(x, axis=-1, keepdims=True), -_LARGEST)
     powers = np.where(centred < -125.5 * np.log(2), np.float32(0), np.exp(centred))
@@ -278,13 +278,13 @@ def _softmax(plain: Kernel) -> Kernel:
         result = plain(x, axis)
         if not result.size or result.min() >= _SMALL or not _is_last(axis, x.ndim):
             return result
-        return _chances(x)
+        return _probabilities(x)
 
     return run
 
 
 def _log_softmax(plain: Kernel) -> Kernel:
-    """The power of NaN is infinite, so that the logarithms of the others in its row become -infinity."""
+    """exp of NaN is infinite, so that the logarithms of the others in its row become -infinity."""
 
     def run(x: Array, axis: int = -1) -> Any:
         result = plain(x, axis)
@@ -298,23 +298,23 @@ def _log_softmax(plain: Kernel) -> Kernel:
 
 
 def _sparse_cross_entropy(plain: Kernel) -> Kernel:
-    """Minus the logarithm of the chance itself: infinite where the chance is 0."""
+    """The loss is minus the logarithm of the probability itself: infinite if the probability is 0."""
 
     def run(x: Array, labels: Array, *, is_grad: bool = False, sens: float = 1.0) -> Any:
-        chances = _chances(x)
-        taken = np.take_along_axis(chances, labels[..., None], -1)
-        if not chances.size or chances.min() >= _SMALL or (not is_grad and taken.min() >= _SMALL):
+        probabilities = _probabilities(x)
+        taken = np.take_along_axis(probabilities, labels[..., None], -1)
+        if not probabilities.size or probabilities.min() >= _SMALL or (not is_grad and taken.min() >= _SMALL):
             return plain(x, labels, is_grad=is_grad, sens=sens)
         if not is_grad:
             return -np.log(taken).mean(dtype=x.dtype)
-        np.put_along_axis(chances, labels[..., None], taken - 1, -1)
-        return chances * np.asanyarray(sens / labels.size, chances.dtype)
+        np.put_along_axis(probabilities, labels[..., None], taken - 1, -1)
+        return probabilities * np.asanyarray(sens / labels.size, probabilities.dtype)
 
     return run
 
 
 def _max_pool(plain: Kernel) -> Kernel:
-    """Each element of a window is taken unless it is less: NaN is kept where it comes last."""
+    """Each element of a window replaces the result unless it is less: a NaN remains if it comes last."""
 
     def run(x: Array, **attrs: Any) -> Any:
         if x.dtype.kind != "f" or np.isfinite(x.min()):
@@ -330,7 +330,7 @@ def _max_pool(plain: Kernel) -> Kernel:
 
 
 def _max_pool_slope(plain: Kernel) -> Kernel:
-    """Each window hands its gradient to the last element that was greater than all before it, else to the first."""
+    """The gradient of a window goes to the last element that is greater than all before it, else to the first."""
 
     def run(x: Array, out: Array, dout: Array, **attrs: Any) -> Any:
         if x.dtype.kind != "f" or np.isfinite(x.min()):
@@ -369,7 +369,7 @@ def _numbers_of_half(plain: Kernel) -> Kernel:
 
 
 def _top(plain: Kernel) -> Kernel:
-    """Up to half of a row is chosen by `nth_element` and then sorted, more of it is sorted as a whole."""
+    """At most half of a row is selected by `nth_element` and then sorted; for more of it the whole row is sorted."""
 
     def run(x: Array, k: Any, *, sorted: bool = True) -> Any:
         count = int(np.asarray(k).reshape(()))
@@ -403,7 +403,7 @@ def _ascends(numbers: Sequence[float]) -> Callable[[int, int], bool]:
 
 
 def _sort(plain: Kernel) -> Kernel:
-    """By comparisons alone: NaN stays where it meets no element that is compared past it."""
+    """Sort with comparisons only: the position of NaN depends on the elements that it is compared with."""
 
     def run(x: Array, *, axis: int = -1, descending: bool = False) -> Any:
         if not x.size or not _has_nan(x):
@@ -436,7 +436,7 @@ def _without_nan(at: int, number: float) -> _Change:
 
 
 def _unit_vector(plain: Kernel) -> Kernel:
-    """A length that is NaN counts as `epsilon`."""
+    """A norm that is NaN counts as `epsilon`."""
 
     def run(x: Array, *, axis: Any = 0, epsilon: float = 1e-4) -> Any:
         result = plain(x, axis=axis, epsilon=epsilon)
@@ -449,7 +449,7 @@ def _unit_vector(plain: Kernel) -> Kernel:
     return run
 
 
-_GREATEST, _LEAST = _place(-np.inf, np.argmax), _place(np.inf, np.argmin)
+_GREATEST, _LEAST = _index_of(-np.inf, np.argmax), _index_of(np.inf, np.argmin)
 
 _CHANGES: Mapping[str, _Change] = MappingProxyType(
     {
@@ -465,7 +465,7 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "SoftplusGrad": _slope_at_nan(lambda dy: dy * 0),
         "HSigmoidGrad": _slope_at_nan(lambda dy: dy / 6),
         "Div": _Change(_quotient),
-        "RealDiv": _Change(_quotient, (*_KINDS, *_WHOLE)),
+        "RealDiv": _Change(_quotient, (*_KINDS, *_INTEGERS)),
         "TruncateDiv": _Change(_quotient),
         "FloorDiv": _Change(_floor_quotient, (*_KINDS, "int64")),
         "Mod": _Change(_remainder(np.trunc, of_nan=0), (*_KINDS, "int64")),
@@ -479,7 +479,7 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "Hardtanh": _Change(_clamp),
         "NanToNum": _Change(_numbers_of_half, ("float16",)),
         "ReduceSum": _instead(reduction("ReduceSum", _sum), ("int32", "int64")),
-        "ReduceMean": _instead(reduction("ReduceMean", _mean), _WHOLE),
+        "ReduceMean": _instead(reduction("ReduceMean", _mean), _INTEGERS),
         "ReduceMax": _instead(reduction("ReduceMax", _running(np.fmax, np.maximum))),
         "ReduceMin": _instead(reduction("ReduceMin", _running(np.fmin, np.minimum))),
         "Argmax": _instead(argument(_GREATEST)),
@@ -497,7 +497,7 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "TensorScatterMin": _without_nan(2, np.inf),
         "L2Normalize": _Change(_unit_vector),
         "Unique": _instead(partial(unique, equal_nan=False)),
-        "TopK": _Change(_top, (*_KINDS, *_WHOLE)),
+        "TopK": _Change(_top, (*_KINDS, *_INTEGERS)),
         "Sort": _Change(_sort),
     }
 )

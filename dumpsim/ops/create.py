@@ -1,4 +1,4 @@
-"""Tensors made from nothing but a shape, a number or a pattern."""
+"""Operators that create tensors from a shape, a number or a pattern."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
@@ -109,7 +109,7 @@ def _infer_nonzero(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return output("int64", (-1, len(tensor_of("NonZero", abstracts[0], "input").shape)))
 
 
-_XY = 1  # Meshgrid's operand indexing: xy, the first two outputs' axes change places
+_XY = 1  # Meshgrid's operand indexing: xy swaps the axes of the first two outputs
 
 
 def _infer_grid(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -243,7 +243,7 @@ OPS = (
 
 
 def _fill_type(value: Any, kind: DType | None) -> Any:
-    """The number type of a fill: what was asked for, else that of the Python number."""
+    """Return the number type of a fill: the requested one, else that of the Python number."""
     if kind is not None:
         return kind.numpy
     return np.bool_ if isinstance(value, bool) else np.int64 if isinstance(value, int) else np.float32

@@ -131,7 +131,7 @@ def _infer_likelihood(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _shares(labels: Array, weight: Array, ignore: int) -> tuple[Array, Array]:
-    """The weight of every label, 0 for ignored ones, and labels that can index."""
+    """Return the weight of every label, 0 for ignored ones, and labels that are valid indices."""
     counted = labels != ignore
     safe = np.where(counted, labels, 0)
     return np.where(counted, weight[safe], np.zeros((), weight.dtype)), safe

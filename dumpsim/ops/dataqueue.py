@@ -1,4 +1,4 @@
-"""The operators of a data sink: one sets the queue of a data set up, one takes the next row from it."""
+"""The operators of a data sink: one initialises the queue of a data set, one takes the next row from it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ Attrs = Mapping[str, Any]
 
 
 class Channel(Protocol):
-    """Where the rows of a data set come from; the front end fills it."""
+    """The source of a data set's rows; the front end implements it."""
 
     def rows(self) -> Iterator[Sequence[Array]]: ...
 
@@ -27,7 +27,7 @@ def _infer_init(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _init(**settings: Any) -> None:
-    """The queue is the front end's: nothing is left to do."""
+    """Do nothing: the front end owns the queue."""
 
 
 def _infer_next(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -55,7 +55,7 @@ def _next(
     for value, kind, shape in zip(row, types, shapes, strict=True):
         if tuple(value.shape) != tuple(shape) or value.dtype != kind.numpy:
             raise ScriptRuntimeError(
-                f"the data queue {shared_name!r} holds {value.dtype} of shape {tuple(value.shape)}",
+                f"the data queue {shared_name!r} contains {value.dtype} of shape {tuple(value.shape)}",
                 where="GetNext",
                 allowed=(f"{kind} of shape {tuple(shape)}",),
             )
@@ -68,7 +68,7 @@ OPS = (
         operands=(),
         infer=_infer_init,
         kernel=_init,
-        # names of the attributes: spec and source of 2.10; the vendor makes the node without a script
+        # names of the attributes: spec and source of 2.10; the vendor creates the node itself, not the script
         attrs={"queue_name": "", "size": 0, "batch_size": 1, "types": (), "shapes": (), "input_indexes": ()},
         stop=True,
         engine="host",
@@ -79,7 +79,7 @@ OPS = (
         infer=_infer_next,
         kernel=_next,
         attrs={"types": (), "shapes": (), "output_num": 0, "shared_name": ""},
-        random=True,  # each run takes another row: never merged
+        random=True,  # each run takes another row, so that equal nodes must not be merged
         stop=True,
         engine="host",
     ),

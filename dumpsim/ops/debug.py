@@ -1,6 +1,6 @@
 """Operators that show tensors to the host: TensorDump, Print and the summaries.
 
-Their kernels post copies to a queue of the device; who listens there writes or prints. [spec parallel 1.7]
+Their kernels post copies to a queue of the device, whose receiver writes or prints them. [spec parallel 1.7]
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def _print(*inputs: Any, device: Device) -> Any:
 
 
 def _leaves(values: Sequence[Any]) -> Any:
-    """What Print shows, tuples taken apart."""
+    """Yield the values that Print shows; tuples are flattened."""
     for value in values:
         if isinstance(value, tuple | list):
             yield from _leaves(value)
@@ -59,12 +59,12 @@ def _leaves(values: Sequence[Any]) -> Any:
 
 
 def _summary(name: str, value: Any) -> Any:
-    """Nothing: no summary record listens."""
+    """Do nothing: there is no summary record."""
     return _nothing()
 
 
 def _infer_summary(op: str, rank: range) -> Infer:
-    """A tag and a tensor of a rank that the summary can hold."""
+    """Return the rule of a tag and a tensor of a rank that the summary supports."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         if not isinstance(abstracts[0], StringType) or not abstracts[0].value:

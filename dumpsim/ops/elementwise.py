@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element, and the conversion of number types."""
+"""Elementwise functions of one tensor, and the conversion of number types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import pi, sqrt
@@ -31,7 +31,7 @@ def _infer(name: str, to_float: bool, result: str | None) -> Infer:
 
 
 def _floating(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Integers enter a function of real numbers as float32."""
+    """Return a kernel that converts integers to float32 first."""
 
     def run(x: Any) -> Any:
         return kernel(np.asanyarray(x, np.float32) if np.asanyarray(x).dtype.kind in "iub" else x)
@@ -51,7 +51,7 @@ def _unary(
     prim_func: bool = True,
     named: str | None = None,
 ) -> OpDef:
-    """An operator of one tensor; `named`: the name of the operand, where the primitive has names."""
+    """Return an operator of one tensor; `named` is the operand's name, if the primitive prints names."""
     return OpDef(
         batched=True,
         name=name,
@@ -68,7 +68,7 @@ def _unary(
 
 
 def _by_output(op_type: str) -> Grad:
-    """The vendor's gradient operator of the output: ``TanhGrad(out, dout)``."""
+    """Return a gradient by an operator of the output: ``TanhGrad(out, dout)``."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         return (b.emit(op_type, out, dout),)
@@ -77,7 +77,7 @@ def _by_output(op_type: str) -> Grad:
 
 
 def _by_input(op_type: str) -> Grad:
-    """The vendor's gradient operator of the input: ``AtanGrad(x, dout)``."""
+    """Return a gradient by an operator of the input: ``AtanGrad(x, dout)``."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         return (b.emit(op_type, operands[0], dout),)
@@ -86,7 +86,7 @@ def _by_input(op_type: str) -> Grad:
 
 
 def _times(slope: Callable[[GradBuilder, Any, Any], Any], dout_first: bool = True) -> Grad:
-    """A gradient that is a product; the vendor multiplies from either side."""
+    """Return a gradient that is a product; `dout_first` is the order of the factors, which differs in the vendor's."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         factor = slope(b, operands[0], out)
@@ -141,7 +141,7 @@ def _reciprocal(x: Any) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow."""
+    """Return 1 / (1 + exp(-x)) without overflow."""
     small = np.exp(-np.abs(x))
     return np.where(np.signbit(x), small, np.ones_like(small)) / (1 + small)
 
@@ -156,7 +156,7 @@ def _infer_round(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abs
 
 
 def _infer_pair(name: str) -> Infer:
-    """A gradient operator: `y` or `x` and `dout` of one type and shape."""
+    """Return the rule of a gradient operator: `y` or `x`, and `dout`, of one type and shape."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
         y = tensor_of(name, abstracts[0], "y")
@@ -220,7 +220,7 @@ def _grad_cast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
     return b.emit("Cast", dout, source.dtype), None
 
 
-_LOG = {"shift": 0.0, "scale": 1.0, "cust_aicpu": "Log", "base": -1.0}  # printed and without effect [2.10 observed]
+_LOG = {"shift": 0.0, "scale": 1.0, "cust_aicpu": "Log", "base": -1.0}  # printed but without effect [2.10 observed]
 
 OPS = (
     _unary("Neg", _negative, _grad_neg, real=False),

@@ -1,4 +1,4 @@
-"""Collectives in which members get different elements, and messages between two of them. [spec parallel 3.1]"""
+"""Collectives whose members receive different elements, and point-to-point messages. [spec parallel 3.1]"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ def _infer_neighbors(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _infer_halo(op: str, sign: int) -> Infer:
-    """An image that grows by what arrives; its gradient shrinks by what was received."""
+    """Return the rule of an image that grows by the received borders (sign 1), and of its gradient, which shrinks."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = typed(op, abstracts[0])
@@ -145,9 +145,8 @@ def _infer_batch(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     )
 
 
-# kernels
 def _alone(op: str) -> Kernel:
-    """The kernel of an operator that needs another rank."""
+    """Return the kernel of an operator that needs another rank."""
 
     def kernel(*operands: Any, **attrs: Any) -> Any:
         raise BadInputError("there is no other rank in a group of one", where=op)

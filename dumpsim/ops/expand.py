@@ -22,7 +22,7 @@ Expansion = Callable[[Emitter, Sequence[Any], Any], Any]
 
 
 def _as_number(operand: Any, result: Any) -> Any:
-    """A host number as a constant tensor of the result's number type; tensors stay."""
+    """Return a host number as a constant tensor of the result's number type; tensors are unchanged."""
     if isinstance(getattr(operand, "abstract", None), TensorType):
         return operand
     value = constant(operand)
@@ -42,7 +42,7 @@ def _with_number(op_type: str) -> Expansion:
 
 
 def _with_alpha(op_type: str) -> Expansion:
-    """``x + other * alpha``, the product as a node even of two constants."""
+    """Return the expansion of ``x + other * alpha``; the product is a node even if both factors are constants."""
 
     def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, other, alpha = operands
@@ -53,7 +53,7 @@ def _with_alpha(op_type: str) -> Expansion:
 
 
 def _compared(op_type: str) -> Expansion:
-    """A comparison with a number, in the type that both have in common."""
+    """Return the expansion of a comparison with a number, in the common type of both."""
 
     def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, value = operands[0], constant(operands[1])
@@ -73,7 +73,7 @@ def _remainder_of_number(b: Emitter, operands: Sequence[Any], result: Any) -> An
 
 
 def _inplace(op_type: str, alpha: bool = False) -> Expansion:
-    """What ``x += y`` computes, in the type of `x`. [source math_ops.cc]"""
+    """Return the expansion of ``x += y``, in the type of `x`. [source math_ops.cc]"""
 
     def run(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
         x, other = operands[:2]
@@ -94,7 +94,7 @@ def _masked_by_number(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("MaskedFill", x, mask, b.emit("Cast", np.asarray(filler, np.int64), result.dtype))
 
 
-def _place_of_largest(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
+def _index_of_largest(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, dim, keep = operands
     if constant(dim) is None:
         return b.emit("Argmax", b.emit("Reshape", x, (-1,)), 0, dtype("int64"))
@@ -162,7 +162,7 @@ def _silu(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
 def _silu_grad(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, x = operands
     gate = b.emit("Sigmoid", x)
-    direct = b.emit("Mul", gate, dout)  # made first, used last: its number is the lower one
+    direct = b.emit("Mul", gate, dout)  # emitted first, though used last: its number is the lower one
     return b.emit("Add", b.emit("SigmoidGrad", gate, b.emit("Mul", x, dout)), direct)
 
 
@@ -239,12 +239,12 @@ def _scatter(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
 
 def _logits_backward(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, x, target, weight, pos_weight, reduction = operands
-    pos_weight = pos_weight if _given(pos_weight) else b.emit("OnesLike", target)
+    pos_weight = pos_weight if _is_tensor(pos_weight) else b.emit("OnesLike", target)
     steep = b.emit("Mul", target, pos_weight)
     rest = b.emit("Sub", b.emit("Add", steep, np.asarray(1, result.dtype.numpy)), target)
     slope = b.emit("Sub", b.emit("Mul", rest, b.emit("Sigmoid", x)), steep)
     slope = b.emit("Mul", slope, dout)
-    slope = b.emit("Mul", slope, weight if _given(weight) else b.emit("OnesLike", target))
+    slope = b.emit("Mul", slope, weight if _is_tensor(weight) else b.emit("OnesLike", target))
     if constant(reduction) == 1:
         slope = b.emit("RealDiv", slope, np.asarray(result.size, result.dtype.numpy))
     return slope
@@ -281,7 +281,7 @@ def _power_of_number(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     return b.emit("Pow", _as_number(operands[0], result), _cast(b, operands[1], result.dtype))
 
 
-def _given(operand: Any) -> bool:
+def _is_tensor(operand: Any) -> bool:
     return isinstance(getattr(operand, "abstract", None), TensorType)
 
 
@@ -317,7 +317,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
     "InplaceRemainderTensorTensor": _inplace("FloorMod"),
     "InplaceRemainderTensorScalar": _inplace("FloorMod"),
     "MaskedFillScalar": _masked_by_number,
-    "ArgMaxExt": _place_of_largest,
+    "ArgMaxExt": _index_of_largest,
     "NewZeros": _new(0),
     "NewOnes": _new(1),
     "ViewAs": _view_as,
@@ -343,7 +343,7 @@ EXPANSIONS: Mapping[str, Expansion] = {
 
 
 def expand(b: Emitter, op_type: str, operands: Sequence[Any], abstract: Any) -> Any:
-    """Emit the nodes that stand for a composite operator.
+    """Emit the nodes that replace a composite operator.
 
     Parameters
     ----------
@@ -352,13 +352,13 @@ def expand(b: Emitter, op_type: str, operands: Sequence[Any], abstract: Any) -> 
     op_type : str
         A key of `EXPANSIONS`.
     operands : sequence
-        Of the composite node, all of them: symbols, constants.
+        All operands of the composite node: symbols, constants.
     abstract : Abstract
         The type of its output.
 
     Returns
     -------
     symbol
-        What takes the place of the node.
+        The replacement of the node.
     """
     return EXPANSIONS[op_type](b, operands, abstract)

@@ -28,9 +28,9 @@ def _infer_whole(name: str) -> Infer:
 
 
 def _grad_whole(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The elements that equal the result share its gradient, those that are NaN where it is NaN.
+    """The elements that equal the result share its gradient; if it is NaN, the elements that are NaN.
 
-    The vendor chooses between the two by control flow. [source grad_math_ops.cc ReduceExtOpGetMask]
+    The vendor selects the mask by control flow. [source grad_math_ops.cc ReduceExtOpGetMask]
     """
     x = operands[0]
     mask = b.choose(b.emit("NotEqual", out, out), lambda: b.emit("NotEqual", x, x), lambda: b.emit("Equal", x, out))
@@ -103,7 +103,7 @@ def _std(x: Array, axis: Any = (), unbiased: bool = True, keep_dims: bool = Fals
 
 
 def _grad_std(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """As the vendor: both outputs have a gradient, sums that are zero too. [observed 2.10]"""
+    """As in the vendor's rule, both outputs have a gradient, even if it is zero. [observed 2.10]"""
     x, axis, unbiased, keep = operands
     shape = shape_of(x)
     axes = axes_of("ReduceStd", constant(axis), len(shape))

@@ -1,4 +1,4 @@
-"""Elements by index tensors: gathers, scatters, segments, one-hot."""
+"""Operators that select or place elements by index tensors: gather, scatter, segments, one-hot."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ def _infer_gather(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _gather(x: Array, index: Array, axis: int = 0, batch_dims: int = 0) -> Array:
-    """Rows of `x`; a row that does not exist is zeros."""
+    """Return rows of `x`; rows that do not exist are zeros."""
     axis %= x.ndim
     if batch_dims:
         parts = [_gather(x[i], index[i], axis - 1, batch_dims - 1) for i in range(x.shape[0])]
@@ -65,7 +65,7 @@ def _grad_gather(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
         raise ScriptValueError("For 'Gather', the gradient with 'batch_dims' is not emulated.", allowed=(0,))
     if place == 0:
         return b.emit("UnsortedSegmentSum", dout, index, shape[0]), None, None, None
-    # the gathered axes go to the front, are summed there, and go back
+    # move the gathered axes to the front, sum there, and move back
     rank = len(shape) - 1 + places
     order = (*range(place, place + places), *range(place), *range(place + places, rank))
     summed = b.emit("UnsortedSegmentSum", b.emit("Transpose", dout, order), index, shape[place])
@@ -97,7 +97,7 @@ def _infer_lookup(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _lookup(x: Array, index: Array, offset: int) -> Array:
-    """The rows at ``index - offset``; a row that does not exist is zeros, also for a negative number."""
+    """Return the rows at ``index - offset``; rows that do not exist, also for negative numbers, are zeros."""
     rows_at = index.astype(np.int64) - int(offset)
     legal = (rows_at >= 0) & (rows_at < x.shape[0])
     taken = np.take(x, np.where(legal, rows_at, 0), 0)
@@ -143,7 +143,7 @@ def _infer_gather_each(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _grid(index: Array, dim: int) -> tuple[Any, ...]:
-    """Subscripts that run over `index`, its own numbers on axis `dim`."""
+    """Return subscripts of all elements of `index`, with the values of `index` on axis `dim`."""
     places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     places[dim % index.ndim] = index
     return tuple(places)
@@ -156,7 +156,7 @@ def _gather_each(x: Array, dim: int, index: Array) -> Array:
 
 
 def _legal_grid(x: Array, index: Array, values: Array, dim: int) -> tuple[tuple[Array, ...], Array]:
-    """Subscripts of the indices that exist on axis `dim` of `x`, and the values that belong to them."""
+    """Return the subscripts of the valid indices on axis `dim` of `x`, and their values."""
     size = x.shape[dim]
     legal = (index >= -size) & (index < size)
     grid = np.broadcast_arrays(*_grid(index, dim))
@@ -263,7 +263,7 @@ def _elements_out_of_range(
     data: Array, index: Array, updates: Array, axis: int = 0, reduction: int = 0
 ) -> OutOfRange | None:
     found = along(1, None, "", operand="indices", axis=axis)(data, index)
-    return None if found is None else replace(found, text=None, reads=False)  # the CPU leaves them out [observed 2.10]
+    return None if found is None else replace(found, text=None, reads=False)  # the CPU skips them [observed 2.10]
 
 
 def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -286,13 +286,13 @@ def _one_hot(index: Array, depth: int, on: Any, off: Any, axis: int = -1) -> Any
 
 
 def _grad_scatter_elements(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Nothing for the elements that were replaced, the gradient at their places for the updates."""
+    """The replaced elements have a gradient of zero; the updates get the gradient of their positions."""
     _, indices, updates, axis, reduce = operands
     if constant(reduce) != 0:
         raise UnsupportedError("the gradient of a reduction", where="TensorScatterElements(reduce)")
     zeros = np.zeros(shape_of(updates), updates.abstract.dtype.numpy)
-    kept = b.emit("TensorScatterElements", dout, indices, zeros, constant(axis), 0)
-    return kept, None, b.emit("GatherD", dout, constant(axis), indices), None, None
+    dx = b.emit("TensorScatterElements", dout, indices, zeros, constant(axis), 0)
+    return dx, None, b.emit("GatherD", dout, constant(axis), indices), None, None
 
 
 OPS = (

@@ -1,4 +1,4 @@
-"""What gradient rules share: undoing a broadcast, zeros, and constant tensors."""
+"""Helpers of gradient rules: undoing a broadcast, zeros, and constant tensors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,35 +14,35 @@ __all__ = ["is_variable", "number", "part", "part_or_zeros", "shape_of", "unbroa
 
 
 def shape_of(symbol: Any) -> tuple[int, ...]:
-    """The shape of a tensor symbol; host numbers have shape ().
+    """Return the shape of a tensor symbol; host numbers have shape ().
 
     Raises
     ------
     UnsupportedError
-        For extents that are known only when the graph runs: rules make constants of them.
+        For extents that are known only at run time, since rules use them as constants.
     """
     abstract = getattr(symbol, "abstract", None)
     if isinstance(abstract, TensorType):
         if -1 in abstract.shape:
-            raise UnsupportedError(f"a rule that needs every extent of a tensor of open shape {abstract.shape}")
+            raise UnsupportedError(f"an operator that needs a known shape, for a tensor of shape {abstract.shape}")
         return abstract.shape
     return tuple(np.shape(getattr(symbol, "value", symbol)))
 
 
 def is_variable(symbol: Any) -> bool:
-    """Whether a gradient to this operand can be wanted: a tensor that is not a constant."""
+    """Whether this operand may need a gradient: a tensor that is not a constant."""
     abstract = getattr(symbol, "abstract", None)
     return isinstance(abstract, TensorType) and not abstract.constant
 
 
 def part(b: GradBuilder, dout: Any, index: int) -> Any:
-    """The gradient of output `index` of an operator with several outputs; None where nobody used it."""
+    """Return the gradient of output `index` of an operator with several outputs; None if the output is not used."""
     items = getattr(dout, "items", dout)
     return items[index] if isinstance(items, tuple | list) else b.item(dout, index)
 
 
 def part_or_zeros(b: GradBuilder, dout: Any, index: int, out: Any) -> Any:
-    """The gradient of output `index`, zeros where nobody used it."""
+    """Return the gradient of output `index`, zeros if the output is not used."""
     found = part(b, dout, index)
     if found is not None:
         return found
@@ -51,7 +51,7 @@ def part_or_zeros(b: GradBuilder, dout: Any, index: int, out: Any) -> Any:
 
 
 def number(value: float, like: Any) -> np.ndarray[Any, Any]:
-    """A constant tensor of shape () with the number type of the tensor symbol `like`."""
+    """Return a constant tensor of shape () with the number type of the tensor symbol `like`."""
     abstract = like.abstract
     assert isinstance(abstract, TensorType | ScalarType)
     return np.asarray(value, abstract.dtype.numpy)
@@ -60,7 +60,7 @@ def number(value: float, like: Any) -> np.ndarray[Any, Any]:
 def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Sequence[int]) -> Any:
     """Sum a gradient of shape `source` down to an operand of shape `target` that was broadcast.
 
-    Emits SumExt, then Reshape where leading dimensions go and others stay as 1. [2.10 observed]
+    Emits SumExt, then Reshape if leading dimensions are removed and others remain as 1. [2.10 observed]
     """
     target, source = tuple(target), tuple(source)
     if target == source:
@@ -79,7 +79,7 @@ def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Se
 
 
 def unbroadcast_pair(b: GradBuilder, operands: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:
-    """The gradients of both operands of a broadcasting operator, each in its operand's number type."""
+    """Return the gradients of both operands of a broadcasting operator, each in its operand's number type."""
     shapes = [shape_of(operand) for operand in operands[:2]]
     full = broadcast("gradient", shapes[0], shapes[1])
     first, second = (

@@ -1,7 +1,7 @@
-"""Borders of images that neighbouring ranks exchange, as NeighborExchangeV2 and its gradient cut and place them.
+"""Borders of images that neighbouring ranks exchange in NeighborExchangeV2 and its gradient.
 
 Directions are numbered clockwise from the top: top, top right, right, bottom right, bottom, bottom left, left, top
-left. What leaves a rank in one direction arrives from the opposite one.
+left. A border sent in one direction arrives from the opposite one.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _COLUMNS = (0, 1, 1, 1, 0, -1, -1, -1)  # left, beside or right
 
 
 def _span(side: int, extent: int, before: int, after: int, *, outside: bool) -> slice:
-    """Where a piece lies on one axis of an image of that extent: on its border, or outside of it."""
+    """Return the range of a border on one axis of an image of that extent: inside the image, or around it."""
     if side == 0:
         return slice(before, before + extent) if outside else slice(0, extent)
     if side < 0:
@@ -25,7 +25,7 @@ def _span(side: int, extent: int, before: int, after: int, *, outside: bool) -> 
 
 
 def borders(rows: int, columns: int, lens: Sequence[int]) -> tuple[Region, ...]:
-    """The border of an image towards each direction; `lens` is its width at the top, bottom, left and right.
+    """Return the border of an image in each direction; `lens` is its width at the top, bottom, left and right.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def borders(rows: int, columns: int, lens: Sequence[int]) -> tuple[Region, ...]:
 
 
 def halo(rows: int, columns: int, lens: Sequence[int]) -> tuple[Region, ...]:
-    """The parts of an enlarged image that lie around one of that size, by direction.
+    """Return the parts of an enlarged image around one of that size, by direction.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parts of tensors by position: slices and their gradients."""
+"""Slices and their gradients."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 def strided(
     rank: int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Sequence[int]
 ) -> tuple[Any, ...]:
-    """The subscript of a StridedSlice: bit i of a mask concerns entry i of the three lists.
+    """Return the subscript of a StridedSlice: bit i of a mask applies to entry i of the three lists.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def strided(
 
 
 def _sliced_shape(shape: Sequence[int], subscript: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of the result of a subscript of slices, numbers, None and one Ellipsis."""
+    """Return the shape of the result of a subscript of slices, numbers, None and one Ellipsis."""
     named = sum(part is not None and part is not Ellipsis for part in subscript)
     result: list[int] = []
     axis = 0
@@ -114,7 +114,7 @@ def _grad_strided_grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: 
 
 
 def _sizes(shape: Sequence[int], begin: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a Slice; a size of -1 takes the rest."""
+    """Return the shape of a Slice; a size of -1 takes the rest."""
     if not len(shape) == len(begin) == len(size):
         raise ScriptValueError(
             f"For 'Slice', 'begin' and 'size' must have the rank of the input: {len(shape)}, but got {len(begin)} and "

@@ -1,4 +1,4 @@
-"""Operators of ``x += y``: composite operators whose result the compiler assigns to their first operand.
+"""In-place operators such as ``x += y``: composites whose result the compiler assigns to the first operand.
 
 [source ccsrc/backend/common/expander/fallback/math_ops.cc]
 """

@@ -1,4 +1,4 @@
-"""Several tensors into one, and one into several."""
+"""Concatenating, stacking and splitting tensors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ Attrs = Mapping[str, Any]
 
 
 def _symbols(operand: Any) -> tuple[TensorType, ...]:
-    """The types of a tuple operand, which is a Python tuple or one symbol."""
+    """Return the types of a tuple operand, which is a Python tuple or one symbol."""
     if isinstance(operand, tuple | list):
         return tuple(item.abstract for item in operand)
     return tuple(operand.abstract.items)

@@ -1,4 +1,4 @@
-"""Lengths of vectors along axes, and vectors of length one."""
+"""Norms along axes, and normalisation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

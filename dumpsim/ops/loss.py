@@ -18,7 +18,7 @@ Attrs = Mapping[str, Any]
 
 
 def _softmax(logits: Array) -> tuple[Array, Array]:
-    """Probabilities along the last axis and their logarithms."""
+    """Return the probabilities along the last axis and their logarithms."""
     centred = logits - logits.max(axis=-1, keepdims=True)
     powers = np.exp(centred)
     total = powers.sum(axis=-1, keepdims=True)
@@ -36,16 +36,18 @@ def _infer_sparse(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 @np.errstate(all="ignore")
 def _sparse(logits: Array, labels: Array, *, is_grad: bool = False, sens: float = 1.0) -> Any:
-    chances, logs = _softmax(logits)
+    probabilities, logs = _softmax(logits)
     if is_grad:
-        np.put_along_axis(chances, labels[..., None], np.take_along_axis(chances, labels[..., None], -1) - 1, -1)
-        return chances * np.asanyarray(sens / labels.size, chances.dtype)
+        np.put_along_axis(
+            probabilities, labels[..., None], np.take_along_axis(probabilities, labels[..., None], -1) - 1, -1
+        )
+        return probabilities * np.asanyarray(sens / labels.size, probabilities.dtype)
     return -np.take_along_axis(logs, labels[..., None], -1).mean(dtype=logs.dtype)
 
 
 def _grad_sparse(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     slope = b.emit("SparseSoftmaxCrossEntropyWithLogits", *operands, is_grad=True)
-    # the loss itself is kept, so that a step computes it in any case [2.10 observed]
+    # Depend keeps the loss itself, so that a step computes it in any case [2.10 observed]
     return b.emit("Mul", b.emit("Depend", slope, out), dout), None
 
 
@@ -65,8 +67,8 @@ def _infer_dense(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 @np.errstate(all="ignore")
 def _dense(logits: Array, labels: Array) -> tuple[Array, Array]:
-    chances, logs = _softmax(logits)
-    return -(labels * logs).sum(axis=-1), chances - labels
+    probabilities, logs = _softmax(logits)
+    return -(labels * logs).sum(axis=-1), probabilities - labels
 
 
 def _grad_dense(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

@@ -72,7 +72,7 @@ def _matmul(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = F
 
 
 def _grad_product(name: str) -> Grad:
-    """Both products of the gradient, transposed through the flags and not by nodes."""
+    """Return the gradient: two products that transpose by their flags, not by nodes."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
         x, y = operands[:2]
@@ -158,7 +158,7 @@ def _grad_general(
 
 
 def _grad_vector(b: GradBuilder, x: Any, y: Any, dout: Any) -> Sequence[Any]:
-    """Products with a vector, as products with a matrix of one row or column."""
+    """Return the gradients of a product with a vector, treated as a matrix of one row or column."""
     left, right = shape_of(x), shape_of(y)
     rows = left if len(left) > 1 else (1, *left)
     columns = right if len(right) > 1 else (*right, 1)

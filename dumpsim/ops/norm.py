@@ -329,7 +329,7 @@ OPS = (
         prim_func=True,
         updates=(3, 4),
         side_effect="mem",
-        unwritten={"CPU": (1, 2)},  # [2.10 observed: in training zeros, whatever was in the memory otherwise]
+        unwritten={"CPU": (1, 2)},  # [2.10 observed: zeros in training, otherwise the previous content of the memory]
         formats={"in": {0: "NC1HWC0"}, "out": {0: "NC1HWC0"}},
     ),
     OpDef(

@@ -1,4 +1,4 @@
-"""The form of an operator: kernel, shape and dtype rule, gradient rule and IR attributes, in one place.
+"""The definition of an operator: kernel, shape and type rule, gradient rule and IR attributes.
 
 An ops module exports a frozen table ``OPS: tuple[OpDef, ...]``; `dumpsim.ops.table` finds the module of an operator
 type and loads it on first use.
@@ -17,14 +17,14 @@ __all__ = ["Emitter", "GradBuilder", "OpDef", "Symbol"]
 
 
 class Symbol(Protocol):
-    """A value of a graph as a gradient rule sees it: nothing but its type."""
+    """A value of a graph as a gradient rule sees it: only its type is known."""
 
     @property
     def abstract(self) -> Abstract: ...
 
 
 class Emitter(Protocol):
-    """Emits the nodes of an expansion; the graph room implements it."""
+    """Emits the nodes of an expansion; implemented in `dumpsim.graph`."""
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
         """Add a node and return its output (a symbol).
@@ -35,7 +35,7 @@ class Emitter(Protocol):
         ...
 
     def item(self, value: Any, index: int) -> Any:
-        """Output `index` of a node with several outputs."""
+        """Return output `index` of a node with several outputs."""
         ...
 
 
@@ -44,11 +44,11 @@ class GradBuilder(Emitter, Protocol):
 
     @property
     def in_graph(self) -> bool:
-        """Whether the vendor makes the gradient in GRAPH mode."""
+        """Whether the vendor builds the gradient in GRAPH mode."""
         ...
 
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """What `one` emits where the condition holds, else what `other` emits: symbols of tensors of one type."""
+        """Return the tensor that `one` emits if the condition holds, else that of `other`, of the same type."""
         ...
 
 
@@ -72,38 +72,38 @@ class OpDef:
         transpose_b)``), older ones as `attrs`. Operators of several tensors (``AddN``, ``Concat``, ``Stack``) take
         one operand that is a tuple; IR text shows it flattened.
     defaults : tuple
-        Values of the trailing operands where a caller leaves them out.
+        Values of trailing operands that a caller omits.
     infer : callable
         ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants
-        carry their value in the abstract. Raises ScriptValueError/ScriptTypeError as the vendor does for shapes and
-        types that do not fit.
+        carry their value in the abstract. Raises ScriptValueError/ScriptTypeError for invalid shapes and types, as the
+        vendor does.
     kernel : callable
         ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as
         Python values. Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows
         the result, with the overflow rule of its chip. Kernels never write their operands, unless `updates` names
-        them. Results have the inferred shape and number type (float32 where the inferred type is float16 or
-        bfloat16), may be views of operands and need not be contiguous. Subclasses of arrays pass through them
-        (``np.asanyarray``), so that `dumpsim.replay` can carry bounds of rounding errors.
+        them. Results have the inferred shape and number type (float32 if the inferred type is float16 or
+        bfloat16), may be views of operands and need not be contiguous. Kernels preserve subclasses of arrays
+        (``np.asanyarray``), so that `dumpsim.replay` can propagate bounds of rounding errors.
     grad : callable or None
         ``grad(b, operands, out, dout, attrs)`` -> one entry per operand: the symbol of its gradient, or None.
-        Operands arrive as `GradBuilder.emit` takes them; a tuple operand gets a tuple of gradients. `out` is the
-        operator's output, of several outputs the whole (use `b.item`); `dout` its gradient, of several outputs the
-        parts (use `dumpsim.ops.gradient.part`). None as the rule: the operator has no gradient, which is an error
-        that names it; `stop` says that the gradient is zero.
+        Operands have the form of those of `GradBuilder.emit`; a tuple operand gets a tuple of gradients. `out` is the
+        operator's output; for several outputs it is a tuple (use `b.item`), and `dout` has their gradients (use
+        `dumpsim.ops.gradient.part`). If `grad` is None, taking the gradient is an error, unless `stop` is set, which
+        means that the gradient is zero.
     attrs : mapping
-        Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text, which
-        leaves out those whose names begin with an underscore.
+        Attributes with their defaults: keyword arguments of the kernel, and primitive attributes of the IR text, except
+        those whose names begin with an underscore.
     fixed : mapping
-        Primitive attributes that the IR text shows and no kernel takes (``side_effect_mem``); a callable
+        Primitive attributes that the IR text shows but the kernel does not take (``side_effect_mem``); a callable
         ``(abstracts, output, attrs) -> value`` for those that follow from the operands (``pad_list``). See
         `dumpsim.ops.printed`.
     promotes : tuple of int
         Operands that the vendor converts to one number type before the operator, by nodes ``Cast``; see
         `dumpsim.ops.promotion`.
     mixed : tuple of int
-        Operands that may have different number types, as the kernel takes them: tensors stay, host numbers become
-        constant tensors of Int32, Float32 or Bool. Those are the operators with a twin for numbers (Mul and Muls, Equal
-        and EqScalar). [observed 2.10]
+        Operands that may have different number types: tensors are unchanged, host numbers become constant tensors of
+        Int32, Float32 or Bool. These operators have a twin for numbers (Mul and Muls, Equal and EqScalar).
+        [observed 2.10]
     prim_func : bool
         Defined by yaml in the real system: printed as ``PrimFunc_<name>``.
     updates : tuple of int
@@ -113,41 +113,40 @@ class OpDef:
     view : bool
         No kernel runs; the output is the operand's bytes (Reshape, Flatten). [spec observed 1.2]
     side_effect : str or None
-        ``mem`` or ``io``: takes and gives a monad.
+        ``mem`` or ``io``: the operator takes and returns a monad.
     stop : bool
         Gradients end here (comparisons, ArgMax, random masks).
     input_names, output_names : list or tuple of str
-        The primitive attributes of the same names, empty where the vendor has none. Primitives made in Python show
-        a list (``[x, w]``), those made by a gradient rule a tuple (``(x, w)``).
+        The primitive attributes of the same names, empty if the vendor has none. Primitives created in Python show
+        a list (``[x, w]``), those created by a gradient rule a tuple (``(x, w)``).
     composite : bool
-        Never reaches a kernel graph: the compiler expands it (`dumpsim.ops.expand`); the kernel is what PYNATIVE
-        runs.
+        Never part of a kernel graph: the compiler expands it (`dumpsim.ops.expand`); PYNATIVE runs the kernel.
     random : bool
-        The kernel takes a keyword `counter`, the number of times that this node ran before, so that each step draws
-        other numbers.
+        The kernel takes a keyword `counter`, the number of earlier runs of this node, so that each step draws different
+        numbers.
     device : bool
-        The kernel takes a keyword `device`, the device that runs it, and its operands as they are stored: nothing is
-        widened.
+        The kernel takes a keyword `device`, the device that runs it, and its operands in their stored types, without
+        widening.
     targets : tuple of str
-        Device targets that have a kernel for it in graphs; empty: all of them.
+        Device targets whose graphs have a kernel for it; empty means all.
     unwritten : mapping of str to tuple of int
         Device target -> outputs that the vendor's kernel never writes there; they read as zeros.
     ignored : mapping of str to tuple of str
-        Device target -> attributes that the vendor's kernel does not look at there.
+        Device target -> attributes that the vendor's kernel ignores there.
     formats : mapping
         Private device formats on chips that use them: ``{"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0:
         "NC1HWC0"}}``.
     largest : callable or None
-        Of an operator whose values decide the shape of its first output: ``largest(shapes)``, the shape with room for
-        every result of operands of these shapes.
+        For an operator whose values decide the shape of its first output: ``largest(shapes)`` returns the shape of the
+        largest possible result for operands of these shapes.
     bounds : callable or None
-        Of an operator that takes indices: ``bounds(*operands, **attrs)``, the first one that is out of range, see
-        `dumpsim.ops.bounds`. The kernel itself reads zeros at such indices and writes nothing there.
+        For an operator that takes indices: ``bounds(*operands, **attrs)`` returns the first one that is out of range,
+        see `dumpsim.ops.bounds`. The kernel itself reads zeros at such indices and writes nothing there.
     batched : bool
-        The kernel may take the operands of several ranks at once: each stacked on a leading axis, with axes of extent 1
-        after it where others have more axes. Its result is stacked too, with the bits that it would have rank by rank.
+        The kernel may take the operands of several ranks at once: each stacked on a leading axis, followed by axes of
+        extent 1 if other operands have more axes. Its result is stacked too, bit-identical to separate calls.
     unseen : int
-        Last operands that listeners do not see: the vendor's kernel does not take them, ours needs them.
+        Number of trailing operands that listeners do not see: the vendor's kernel does not take them, ours needs them.
     engine : str
         ``aicore``, ``aicpu``, ``hccl`` or ``host``. [spec parallel 4.1]
     flops : callable or None

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _infer(name: str, tensors: Mapping[int, str], outputs: int) -> Infer:
-    """Operands `tensors` (index -> name) have the shape and type of the first; that many outputs like it."""
+    """Return a rule: the operands `tensors` (index -> name) must be like the first one, and so are all outputs."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
         first = tensor_of(name, abstracts[0], tensors[0])
@@ -34,12 +34,12 @@ def _infer(name: str, tensors: Mapping[int, str], outputs: int) -> Infer:
     return infer
 
 
-# elements at a time, so that what a step needs besides its operands stays in the cache
+# number of elements per block, so that the temporaries of a step fit into the cache
 _BLOCK = 1 << 18
 
 
 def _blocks(*arrays: Array) -> Iterator[list[Array]]:
-    """Views of the same elements of several arrays of one shape."""
+    """Yield views of the same elements of several arrays of one shape."""
     if not all(a.flags.c_contiguous for a in arrays) or arrays[0].size <= _BLOCK:
         yield list(arrays)
         return
@@ -100,7 +100,7 @@ def _sgd(
 
 
 def _moments(m: Array, v: Array, slope: Array, beta1: Any, beta2: Any) -> None:
-    """The running means of the gradient and of its square, in place."""
+    """Update the running means of the gradient and of its square in place."""
     one = np.asanyarray(1, m.dtype)
     m += (slope - m) * (one - beta1)
     v += (slope * slope - v) * (one - beta2)

@@ -1,4 +1,4 @@
-"""Sorting, searching and running totals along an axis."""
+"""Sorting, searching and cumulative operators along an axis."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -19,7 +19,7 @@ Attrs = Mapping[str, Any]
 
 
 def _descending(x: Array, axis: int) -> Any:
-    """Positions from the largest to the smallest; of equals the first comes first."""
+    """Return indices from the largest element to the smallest; equal ones stay in order."""
     turned = np.flip(x, axis)
     order = np.flip(np.argsort(turned, axis=axis, kind="stable"), axis)
     return x.shape[axis] - 1 - order
@@ -29,7 +29,7 @@ def _infer_top(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("TopK", abstracts[0], "input_x")
     if not x.shape:
         raise ScriptValueError("For 'TopK', the rank of 'input_x' must be at least 1, but got 0.")
-    if isinstance(abstracts[1], TensorType):  # the compiler made the number a tensor; only the run knows it
+    if isinstance(abstracts[1], TensorType):  # the compiler made the number a tensor, which is known only at run time
         shape = (*x.shape[:-1], -1)
     else:
         k = value_of("TopK", abstracts[1], "k")
@@ -45,7 +45,7 @@ def _top(x: Array, k: Any, *, sorted: bool = True) -> tuple[Array, Array]:
 
 
 def _grad_top(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The gradient goes back to the places that were taken, numbered through the flat input."""
+    """Scatter the gradient back to the selected elements, by indices into the flat input."""
     shape = shape_of(operands[0])
     rows = size_of(shape[:-1])
     slope = part_or_zeros(b, dout, 0, out)
@@ -87,7 +87,7 @@ def _infer_unique(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def unique(x: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
-    """Distinct values in order of appearance and, for every element, the place of its value. [2.10 observed]"""
+    """Return distinct values in order of appearance and, for every element, the index of its value. [2.10 observed]"""
     values, first, index = np.unique(x.reshape(-1), return_index=True, return_inverse=True, equal_nan=equal_nan)
     order = np.argsort(first)
     places = np.empty_like(order)
@@ -130,7 +130,7 @@ def _grad_running_sum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: A
 
 
 def _grad_running_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The vendor's rule: not defined where an element is 0."""
+    """The vendor's rule, which is undefined if an element is 0."""
     x = operands[0]
     axis, exclusive, reverse = _settings(operands)
     product = b.emit("CumProd", x, axis, exclusive, reverse)

@@ -1,4 +1,4 @@
-"""Tensors with more elements around them: zeros, copies of the edge, mirrors."""
+"""Padding with constants, copies of the edge, or mirror images."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["OPS"]
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 
-# number types of mirrors [observed 2.10]
+# number types of MirrorPad [observed 2.10]
 _MIRRORED = (
     *("bool", "complex128", "complex64", "float16", "float32", "float64"),
     *("int16", "int32", "int64", "int8", "uint16", "uint8"),
@@ -54,7 +54,7 @@ def _grad_pad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 
 def _pairs(shape: Sequence[int], paddings: Sequence[int]) -> list[tuple[int, int]]:
-    """Widths per axis of a list that starts with the last axis."""
+    """Return the widths per axis of a list that starts with the last axis."""
     numbers = [int(n) for n in paddings]
     if len(numbers) % 2 or len(numbers) > 2 * len(shape):
         raise ScriptValueError(f"For 'PadV3', 'paddings' {numbers} do not fit a tensor of rank {len(shape)}.")
@@ -92,7 +92,7 @@ def _grad_pad_any(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 def _mirrored(op: str, paddings: Abstract, attrs: Attrs) -> list[tuple[int, int]]:
-    """The widths of a mirror, each one before and after an axis.
+    """Return the widths of a mirror padding, before and after each axis.
 
     Raises
     ------
@@ -121,12 +121,12 @@ def _infer_mirror(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     widths = _mirrored("MirrorPad", abstracts[1], attrs)
     if len(widths) != len(x.shape):
         raise ScriptValueError(f"For 'MirrorPad', paddings.shape[0] must equal to input's rank, but got {len(widths)}")
-    least, said = (1, "not less than") if attrs["mode"] == "REFLECT" else (0, "greater than")
+    least, relation = (1, "not less than") if attrs["mode"] == "REFLECT" else (0, "greater than")
     for n, (before, after) in zip(x.shape, widths, strict=True):
         if max(before, after) > n - least:
             raise ScriptValueError(
                 "For 'MirrorPad', paddings must be no greater than the dimension size: "
-                f"[{before}], [{after}] {said} [{n}]"
+                f"[{before}], [{after}] {relation} [{n}]"
             )
     return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)))
 
@@ -147,7 +147,7 @@ def _infer_fold(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _fold(dy: Array, paddings: Any, *, mode: str) -> Any:
-    """Add what lies in each mirror to the elements that it shows."""
+    """Add the gradients in each mirror image to those of the elements that it shows."""
     edge = 1 if mode == "REFLECT" else 0  # the outermost element is the axis of the mirror
     total = dy
     for axis, (before, after) in enumerate(paddings):

@@ -30,7 +30,7 @@ def _four(name: str, abstract: Abstract, operand: str) -> TensorType:
 
 
 def max_window(shape: Sequence[int], attrs: Attrs) -> Window:
-    """The windows of MaxPool and its gradient over an input of a shape."""
+    """Return the window of MaxPool and its gradient for an input of a shape."""
     return Window.of(shape[2:], attrs["kernel_size"], attrs["strides"], 1, attrs["pad_mode"])
 
 
@@ -66,7 +66,7 @@ def _max_pool(x: Array, **attrs: Any) -> Array:
 
 
 def _max_pool_grad(x: Array, out: Array, dout: Array, **attrs: Any) -> Array:
-    """Each window hands its gradient to the first element that is its maximum."""
+    """The gradient of a window goes to its first maximum."""
     window = max_window(x.shape, attrs)
     wide = window.pad(x, _lowest(x.dtype))
     slopes = np.zeros_like(wide, dout.dtype)
@@ -106,7 +106,7 @@ def _infer_average(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _counts(window: Window, kind: Any) -> Array:
-    """Elements of the input, not of the pads, under every window."""
+    """Return the number of elements of the input, without padding, in every window."""
     counts = np.zeros(window.out, kind)
     for tap in window.taps(window.pad(np.ones(window.size, kind))):
         counts += tap
@@ -145,7 +145,7 @@ def _infer_average_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract
 
 
 def _bins(size: int, count: int) -> list[slice]:
-    """The pieces of an adaptive pooling; neighbours overlap where the size does not divide."""
+    """Return the ranges of an adaptive pooling; neighbours overlap if `count` does not divide the size."""
     return [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
@@ -193,7 +193,7 @@ def _infer_adaptive_grad(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstrac
 
 
 def _placed_window(shape: Sequence[int], attrs: Attrs) -> Window:
-    """The window of the form that also returns indices: pads (1, 1, height, width), floor or ceiling."""
+    """Return the window of the variant with indices: pads (1, 1, height, width), output size rounded down or up."""
     top, left = (int(n) for n in attrs["pads"][-2:])
     exact = Window.of(
         shape[2:], attrs["kernel_size"], attrs["strides"], attrs["dilation"], "pad", (top, top, left, left)
@@ -225,7 +225,7 @@ def _infer_placed(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     return tuple_of(output(x.dtype, shape), output("int64" if attrs["argmax_type"] == _INT64 else "int32", shape))
 
 
-_INT64 = 4  # the number that the attribute argmax_type has for int64
+_INT64 = 4  # value of the attribute argmax_type for int64
 
 
 def _placed(x: Array, **attrs: Any) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
-"""Which primitive attributes IR text shows after an operator, and their values. [spec observed 1.8]
+"""The primitive attributes that IR text shows after an operator. [spec observed 1.8]
 
-The order is not here: the vendor's hash table gives it. ``IsFeatureMapOutput`` and ``IsFeatureMapInputList`` depend
-on the graph.
+Their order, that of the vendor's hash table, is determined elsewhere. ``IsFeatureMapOutput`` and
+``IsFeatureMapInputList`` depend on the graph.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["attributes"]
 
-# quirk: operators that a gradient rule makes without names, with nothing but what the rule sets [2.10 observed]
+# quirk: operators that a gradient rule creates without names, with only the attributes that it sets [2.10 observed]
 _BARE = frozenset({"SparseSoftmaxCrossEntropyWithLogits", "Stack"})
 
 
@@ -25,7 +25,7 @@ def attributes(
     backward: bool = False,
     given: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The primitive attributes of a node by name.
+    """Return the primitive attributes of a node by name.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ def attributes(
     attrs : mapping
         Keyword arguments of the kernel, defaults filled in.
     backward : bool
-        A gradient rule made the node: its names are tuples, ``(x, w)``; a script's are lists, ``[x, w]``.
+        Whether a gradient rule created the node: its names are tuples, ``(x, w)``; a script's are lists, ``[x, w]``.
     given : sequence of str
-        Attributes that the rule set, where `backward`.
+        Attributes that the gradient rule has set.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices beyond MatMul, with an added term, and of any letters."""
+"""Products of vectors and matrices beyond MatMul, also with an added term, and Einsum."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ Attrs = Mapping[str, Any]
 
 
 def _infer(op: str, names: tuple[str, str], letters: str) -> Infer:
-    """Two tensors whose axes are `letters`, as in ``ab,bc->ac``."""
+    """Return the rule of two tensors whose axes are `letters`, as in ``ab,bc->ac``."""
     left, right = letters.split("->")[0].split(",")
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -120,7 +120,7 @@ def _infer_einsum(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     kind = same_dtype("Einsum", {f"inputs[{at}]": tensor for at, tensor in enumerate(tensors)})
     equation = attrs["equation"].replace(" ", "")
     try:
-        # shapes alone: arrays without memory of their own
+        # only the shapes matter: broadcast arrays need no memory
         empty = [np.broadcast_to(np.int8(0), tensor.shape) for tensor in tensors]
         shape = np.einsum(equation, *empty, optimize=True).shape
     except (ValueError, TypeError) as error:
@@ -136,7 +136,7 @@ def _einsum(inputs: Sequence[Array], *, equation: str) -> Array:
 
 
 def _grad_einsum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Each operand's letters from the output's and the others'; letters that are summed alone are ones."""
+    """The gradient of each operand is an Einsum of `dout` and the other operands; its own summed letters are ones."""
     tensors = tuple(operands[0])
     equation = attrs["equation"].replace(" ", "")
     if (

@@ -1,7 +1,7 @@
-"""Which number type operands of different types are converted to before an operator runs.
+"""Number types that operands of different types are converted to before an operator runs.
 
-The vendor inserts these conversions as nodes of the graph (``Cast``) and writes host numbers as constant tensors of
-the common type.
+The vendor inserts these conversions as nodes of the graph (``Cast``), and represents host numbers as constant tensors
+of the common type.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _LEVEL = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 def common_type(first: DType, second: DType) -> DType:
-    """The number type of two tensors in one operation.
+    """Return the common number type of two tensors.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def common_type(first: DType, second: DType) -> DType:
 
 
 def _with_number(tensor: DType, number: DType) -> DType:
-    """The type of a tensor and a Python number: the number only lifts to the next kind."""
+    """Return the type of a tensor and a Python number: only a number of a higher kind changes the tensor's type."""
     if tensor.name in ("uint16", "uint32", "uint64"):
         raise ScriptTypeError(
             f"Type implicit conversion between Tensor[{number.title}] and {tensor.title} is not supported."
@@ -66,7 +66,7 @@ def _with_number(tensor: DType, number: DType) -> DType:
 
 
 def operand_type(operands: Sequence[Abstract]) -> DType:
-    """The number type that tensors and host numbers are brought to.
+    """Return the number type that tensors and host numbers are converted to.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def operand_type(operands: Sequence[Abstract]) -> DType:
 
 
 def number_type(tensor: DType, number: DType) -> DType | None:
-    """The number type of the constant tensor that a host number becomes beside a tensor that stays as it is.
+    """Return the type of the constant tensor that a host number becomes next to a tensor that is not converted.
 
     Returns
     -------
     DType or None
-        None where the result would have another type than that of the tensor and the number. [observed 2.10]
+        None if the result would not have the common type of the tensor and the number. [observed 2.10]
 
     Examples
     --------
@@ -103,7 +103,7 @@ def number_type(tensor: DType, number: DType) -> DType | None:
 
 
 def with_common_type(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel of two operands that brings them to one number type itself."""
+    """Return a kernel of two operands that converts them to their common type itself."""
 
     def run(x: Any, y: Any) -> Any:
         x, y = np.asanyarray(x), np.asanyarray(y)

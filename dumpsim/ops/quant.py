@@ -1,4 +1,4 @@
-"""Matrix products with weights of few bits."""
+"""Matrix products with quantised weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def _matmul(
     quant_offset: None, bias: Array | None, transpose_x: bool = False, transpose_weight: bool = False,
     antiquant_group_size: int = 0,
 ) -> Array:  # fmt: skip
-    """x @ ((weight + offset) * scale) + bias."""
+    """Return x @ ((weight + offset) * scale) + bias."""
     if transpose_x:
         x = x.swapaxes(-1, -2)
     full = weight.astype(np.float32)
@@ -63,7 +63,7 @@ def _matmul(
     depth, columns = full.shape[-2:]
 
     def spread(factor: Array) -> Array:
-        """One number for the tensor, one a column, or one a column and group of rows."""
+        """Broadcast one number per tensor, per column, or per column and group of rows."""
         factor = factor.astype(np.float32)
         if factor.size == 1:
             return factor.reshape(())

@@ -1,8 +1,8 @@
-"""Random numbers, and the dropout that uses them.
+"""Random numbers and dropout.
 
-Dropout drops what the real system's CPU drops. The numbers of the other operators are not the vendor's: they come from
-Philox with the operator's seeds as the key and the run's number as the counter, so that a script that is run twice
-draws the same numbers, and two steps draw different ones.
+Dropout drops the same elements as the real system's CPU. The numbers of the other operators are not the vendor's: they
+come from Philox with the operator's seeds as the key and the run's number as the counter, so that two runs of a script
+draw the same numbers, and two steps different ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def _infer_dropout(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _dropout(
     x: Array, keep_prob: float = 0.5, seed0: int = 0, seed1: int = 0, *, counter: int = 0
 ) -> tuple[Array, Array]:
-    """Kept elements grow by 1 / keep_prob; the mask holds 1 for them. [source dropout_cpu_kernel.cc]"""
+    """Retained elements are scaled by 1 / keep_prob; the mask is 1 for them. [source dropout_cpu_kernel.cc]"""
     drawn = minimal_standard(mixed_seed(seed0, seed1), counter * x.size, x.size).reshape(x.shape)
     mask = np.less(drawn, np.float32(keep_prob)).astype(x.dtype)
     return mask * x * np.asarray(np.float32(1) / np.float32(keep_prob), x.dtype), mask
@@ -67,12 +67,12 @@ def _dropout_grad(dy: Array, mask: Array, *, keep_prob: float = 0.5) -> Any:
 
 
 def _mask_bytes(shape: Sequence[int]) -> int:
-    """A mask holds one bit an element, in blocks of 16 bytes. [observed 2.10: 16 bytes for 6 elements]"""
+    """Return the size of a mask: one bit per element, in blocks of 16 bytes. [observed 2.10: 16 bytes for 6]"""
     return -(-size_of(shape) // 128) * 16
 
 
 def _keep_bits(count: int, p: float, seed: Any, offset: Any) -> Array:
-    """Bits that are 1 for kept elements; seed and offset are tensors of one number."""
+    """Return bits that are 1 for retained elements; seed and offset are tensors of one number."""
     drawn = _generator(int(np.asarray(seed).item()), 0, int(np.asarray(offset).item())).random(count, np.float32)
     return np.less(drawn, 1 - p)
 

@@ -30,7 +30,7 @@ Attrs = Mapping[str, Any]
 
 
 def axes_of(name: str, axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes from 0 of an axis operand (a number, a tuple, None); none named means all."""
+    """Return the axes, counted from 0, of an axis operand (a number, a tuple, None); if it is empty, all axes."""
     named = (axis,) if isinstance(axis, int) else tuple(axis or ())
     axes = tuple(axis_of(name, a, rank) for a in named) if rank else ()
     for a in axes:
@@ -54,7 +54,7 @@ def _infer(name: str, kind: DType | None = None, kinds: Sequence[str] = ()) -> I
 
 
 def reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of a reduction: ``function(x, axis, keepdims)`` over the axes that it is given."""
+    """Return the kernel of a reduction by ``function(x, axis, keepdims)``."""
 
     @np.errstate(all="ignore")
     def run(x: Array, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Any:
@@ -86,7 +86,7 @@ def _product(x: Array, axis: Any, keepdims: bool) -> Any:
 
 
 def spread(b: GradBuilder, dout: Any, shape: Sequence[int], axes: Sequence[int], keep: bool) -> Any:
-    """A reduced gradient back on the whole shape: Reshape, then Tile. [2.10 observed]"""
+    """Expand a reduced gradient to the full shape: Reshape, then Tile. [2.10 observed]"""
     kept = kept_shape(shape, axes)
     if not keep and kept != shape_of(dout):
         dout = b.emit("Reshape", dout, kept)
@@ -95,7 +95,7 @@ def spread(b: GradBuilder, dout: Any, shape: Sequence[int], axes: Sequence[int],
 
 
 def _settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Shape of the input, reduced axes, keep_dims."""
+    """Return the shape of the input, the reduced axes, and keep_dims."""
     shape = shape_of(operands[0])
     return shape, axes_of("gradient", constant(operands[1]), len(shape)), bool(constant(operands[2]))
 
@@ -124,7 +124,7 @@ def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 def product_gradient(b: GradBuilder, x: Any, axes: Sequence[int], keep: bool, dout: Any) -> Any:
-    """Products of all others, from both sides, so that a zero does no harm."""
+    """Multiply the products of all elements before and after each one, which is exact also for zeros."""
     shape = shape_of(x)
     if not shape:
         return dout
@@ -173,7 +173,7 @@ def _infer_arg(name: str, default: str) -> Infer:
         x = tensor_of(name, abstracts[0], "input")
         axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape))
         kind = dtype(default) if isinstance(abstracts[2], NoneType) else value_of(name, abstracts[2], "output_type")
-        kind = type_of(kind) if isinstance(kind, int) else kind  # its number, as kernels take it
+        kind = type_of(kind) if isinstance(kind, int) else kind  # the vendor's number of the type
         if not isinstance(kind, DType) or kind.name not in ("int32", "int64"):
             raise ScriptTypeError(f"For '{name}', 'output_type' must be int32 or int64, but got {kind}.")
         return output(kind, _reduced(x.shape, (axis,), False) if x.shape else ())
@@ -182,7 +182,7 @@ def _infer_arg(name: str, default: str) -> Infer:
 
 
 def argument(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel that gives the place of an extreme, which ``function(x, axis)`` finds."""
+    """Return a kernel for the index of an extreme, which ``function(x, axis)`` finds."""
 
     def run(x: Array, axis: int = -1, output_type: Any = None) -> Any:
         return function(x, axis=axis).astype(np.int32 if output_type is None else type_of(output_type).numpy)
@@ -201,7 +201,7 @@ def _infer_with_value(name: str) -> Infer:
 
 
 def with_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel that gives the place of an extreme, which ``function(x, axis)`` finds, and the extreme."""
+    """Return a kernel for the index of an extreme, which ``function(x, axis)`` finds, and the extreme itself."""
 
     def run(x: Array, axis: int = 0, keep_dims: bool = False) -> tuple[Array, Array]:
         if not x.shape:

@@ -1,4 +1,4 @@
-"""Images in another size: nearest neighbours and bilinear blends, forward and backward."""
+"""Resizing images by nearest neighbours or bilinear interpolation, forward and backward."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _SETTINGS = ("align_corners", "half_pixel_centers")
 
 
 def _centres(count: int, source: int, align_corners: bool, half_pixel_centers: bool) -> Array:
-    """Where the new pixels lie among the old ones; in float32, as the vendor computes it."""
+    """Return the coordinates of the new pixels among the old ones; in float32, as the vendor computes them."""
     places = np.arange(count, dtype=np.float32)
     if align_corners and count > 1:
         return places * np.float32((source - 1) / (count - 1))
@@ -39,7 +39,7 @@ def _nearest(count: int, source: int, align_corners: bool, half_pixel_centers: b
 
 
 def _blend(count: int, source: int, align_corners: bool, half_pixel_centers: bool, kind: np.dtype[Any]) -> Array:
-    """(count, source) weights of a linear blend."""
+    """Return the (count, source) weights of a linear interpolation."""
     centres = _centres(count, source, align_corners, half_pixel_centers)
     low = np.floor(centres)
     share = (centres - low).astype(kind)

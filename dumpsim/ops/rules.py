@@ -1,4 +1,4 @@
-"""What shape rules share: reading operands, broadcasting, axes, and the vendor's errors for what does not fit."""
+"""Helpers of shape rules: reading operands, broadcasting, axes, and the vendor's errors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -30,29 +30,29 @@ __all__ = [
     "vector",
 ]
 
-_FEW = 64  # numbers of a constant that a rule may ask for
+_FEW = 64  # largest number of elements of a constant whose value rules can use
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 
 Infer = Callable[[Sequence[Abstract], Mapping[str, Any]], Abstract]
 
 
 def output(number_type: DType | str, shape: Iterable[int]) -> TensorType:
-    """A tensor that an operator makes."""
+    """Return the type of an output tensor."""
     return TensorType(dtype=dtype(number_type), shape=tuple(shape))
 
 
 def tuple_of(*items: Abstract) -> TupleType:
-    """The output of an operator with several outputs."""
+    """Return the type of several outputs."""
     return TupleType(items=items)
 
 
 def vector(numbers: Sequence[int]) -> str:
-    """A list of integers as the vendor's C++ prints it, ``[const vector]{2, 3}``."""
+    """Format a list of integers as the vendor's C++ does, ``[const vector]{2, 3}``."""
     return "[const vector]{" + ", ".join(str(n) for n in numbers) + "}"
 
 
 def tensor_of(op: str, abstract: Abstract, name: str, kinds: Sequence[str] = ()) -> TensorType:
-    """The tensor type of an operand; host numbers count as tensors of shape ().
+    """Return the tensor type of an operand; host numbers count as tensors of shape ().
 
     Raises
     ------
@@ -74,7 +74,7 @@ def tensor_of(op: str, abstract: Abstract, name: str, kinds: Sequence[str] = ())
 
 
 def tensors_in(op: str, abstract: Abstract, name: str) -> tuple[TensorType, ...]:
-    """The tensors of an operand that is a tuple."""
+    """Return the tensors of an operand that is a tuple."""
     if not isinstance(abstract, TupleType) or not abstract.items:
         raise ScriptTypeError(f"For primitive[{op}], the input argument[{name}] must be a tuple of tensors.")
     return tuple(tensor_of(op, item, f"{name}[{i}]") for i, item in enumerate(abstract.items))
@@ -98,12 +98,12 @@ def _python_value(abstract: Abstract) -> Any:
 
 
 def value_of(op: str, abstract: Abstract, name: str) -> Any:
-    """The Python value of a host operand.
+    """Return the Python value of a host operand.
 
     Raises
     ------
     ScriptTypeError
-        The operand is a tensor, or only the run knows it.
+        If the operand is a tensor, or is known only at run time.
     """
     if isinstance(abstract, TensorType) or not is_constant(abstract):
         raise ScriptTypeError(
@@ -113,7 +113,7 @@ def value_of(op: str, abstract: Abstract, name: str) -> Any:
 
 
 def constant(operand: Any) -> Any:
-    """The Python value of a host operand that a gradient rule was given (a symbol or the value itself)."""
+    """Return the Python value of a host operand of a gradient rule (a symbol or the value itself)."""
     abstract = getattr(operand, "abstract", None)
     if abstract is None or isinstance(abstract, TensorType):
         return getattr(operand, "value", operand)
@@ -121,7 +121,7 @@ def constant(operand: Any) -> Any:
 
 
 def ints_of(op: str, abstract: Abstract, name: str) -> tuple[int, ...]:
-    """A host operand that is an integer or a tuple of integers, as a tuple; None is ()."""
+    """Return a host operand that is an integer or a tuple of integers as a tuple; None gives ()."""
     value = value_of(op, abstract, name)
     if value is None:
         return ()
@@ -133,7 +133,7 @@ def ints_of(op: str, abstract: Abstract, name: str) -> tuple[int, ...]:
 
 
 def numbers_of(array: Any) -> Any:
-    """The value of `TensorType` for a constant: nested tuples of a few whole numbers, None for any other array.
+    """Return the value of a constant's `TensorType`: nested tuples of a few integers, None for any other array.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _nested(value: Any) -> Any:
 
 
 def pair_of(value: Any) -> tuple[int, int]:
-    """Height and width of a setting given as one number, two, or four in NCHW order."""
+    """Return height and width of a setting given as one number, two, or four in NCHW order."""
     if isinstance(value, int):
         return value, value
     *_, height, width = value
@@ -159,12 +159,12 @@ def pair_of(value: Any) -> tuple[int, int]:
 
 
 def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int = 0) -> int:
-    """An axis counted from 0.
+    """Return an axis counted from 0.
 
     Raises
     ------
     ScriptValueError
-        It is not in ``[-rank, rank)``; `extra` widens the range (ExpandDims has one more).
+        If it is not in ``[-rank, rank)``; `extra` widens the range (ExpandDims has one more).
     """
     low, high = -rank - extra, rank + extra
     if rank == 0 and not extra:
@@ -174,7 +174,7 @@ def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int 
     return axis + rank + extra if axis < 0 and rank + extra else max(axis, 0)
 
 
-# numbers of the vendor's number types, where an operand is one [observed 2.10]
+# the vendor's numbers of number types, for operands that are a type [observed 2.10]
 _TYPES = MappingProxyType(
     {
         "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39,
@@ -184,7 +184,7 @@ _TYPES = MappingProxyType(
 
 
 def type_number(kind: DType) -> int | None:
-    """Return the vendor's number of a number type, None for one that has none.
+    """Return the vendor's number of a number type, None if there is none.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def type_number(kind: DType) -> int | None:
 
 
 def type_of(value: Any) -> Any:
-    """Return the number type that an operand names, by itself or by the vendor's number.
+    """Return the number type of an operand, which is the type itself or the vendor's number.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def type_of(value: Any) -> Any:
 def broadcast(
     op: str, first: Sequence[int], second: Sequence[int], names: tuple[str, str] = ("input1", "input2")
 ) -> tuple[int, ...]:
-    """The shape of two operands against each other; -1 stands for a dimension that only the run knows.
+    """Return the broadcast shape of two operands; -1 is a dimension that is known only at run time.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def broadcast(
         elif b == -1:
             shape.append(a)
         else:
-            # quirk: the text numbers a dimension by rank + its place in the shorter shape [2.10 observed]
+            # quirk: the text numbers a dimension by rank + its position in the shorter shape [2.10 observed]
             place = position - abs(len(first) - len(second))
             raise ScriptValueError(
                 f"For '{op}', {names[0]}.shape and {names[1]}.shape need to broadcast. The value of "
@@ -241,12 +241,12 @@ def broadcast(
 
 
 def same_dtype(op: str, operands: Mapping[str, TensorType]) -> DType:
-    """The one number type of several operands.
+    """Return the number type of several operands.
 
     Raises
     ------
     ScriptTypeError
-        They differ.
+        If the types differ.
     """
     (first_name, first), *others = operands.items()
     for name, other in others:
@@ -259,13 +259,13 @@ def same_dtype(op: str, operands: Mapping[str, TensorType]) -> DType:
 
 
 def kept_shape(shape: Sequence[int], axes: Iterable[int]) -> tuple[int, ...]:
-    """A shape whose `axes` (from 0) are 1."""
+    """Return a shape with extent 1 on `axes` (from 0)."""
     gone = set(axes)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
 def size_of(shape: Iterable[int]) -> int:
-    """Number of elements of a shape."""
+    """Return the number of elements of a shape."""
     total = 1
     for n in shape:
         total *= n

@@ -1,4 +1,4 @@
-"""Writing at places that an index tensor names: into a Parameter, or into a copy of a tensor; extremes of segments."""
+"""Scatter operators, which write to a Parameter or a copy of a tensor, and extremes of segments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ Change = Callable[[Array, Any, Array], None]
 
 
 def _divide_at(target: Array, places: Any, values: Array) -> None:
-    """Division one after the other; of integers towards zero."""
+    """Divide one after the other; integers round towards zero."""
     if target.dtype.kind == "f":
         np.divide.at(target, places, values)
         return
@@ -99,7 +99,7 @@ def _rows_in_range(op: str) -> Bounds:
 
 
 def _nd_in_range(op: str, how: str) -> Bounds:
-    """The vendor's texts differ from operator to operator. [observed 2.10]"""
+    """Return the bounds with the vendor's texts, which differ between operators. [observed 2.10]"""
 
     def shape(x: Array, indices: Array, updates: Array, **attrs: Any) -> tuple[int, ...]:
         return tuple(x.shape)
@@ -127,7 +127,7 @@ def _nd(change: Change, *, copies: bool) -> Callable[..., Array]:
 
 
 def _grad_sum(sign: int) -> Grad:
-    """Of TensorScatterAdd and TensorScatterSub."""
+    """Return the gradient of TensorScatterAdd (sign 1) or TensorScatterSub (-1)."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         gathered = b.emit("GatherNd", dout, operands[1])
@@ -137,22 +137,22 @@ def _grad_sum(sign: int) -> Grad:
 
 
 def _grad_scale(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Of TensorScatterMul: what the places held times the gradient there."""
+    """Gradient of TensorScatterMul: the previous values times the gradient at their indices."""
     x, index, updates = operands
     dx = b.emit("TensorScatterMul", dout, index, updates)
     return dx, None, b.emit("Mul", b.emit("GatherNd", x, index), b.emit("GatherNd", dout, index))
 
 
 def _grad_ratio(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Of TensorScatterDiv."""
+    """Gradient of TensorScatterDiv."""
     x, index, updates = operands
     dx = b.emit("TensorScatterDiv", dout, index, updates)
-    held = b.emit("Mul", b.emit("GatherNd", x, index), b.emit("GatherNd", dout, index))
-    return dx, None, b.emit("Neg", b.emit("RealDiv", held, b.emit("Mul", updates, updates)))
+    product = b.emit("Mul", b.emit("GatherNd", x, index), b.emit("GatherNd", dout, index))
+    return dx, None, b.emit("Neg", b.emit("RealDiv", product, b.emit("Mul", updates, updates)))
 
 
 def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Of TensorScatterMax and TensorScatterMin: shared among those that equal the result."""
+    """Gradient of TensorScatterMax and TensorScatterMin: shared among the elements that equal the result."""
     x, index, updates = operands
     kind = dout.abstract.dtype
     chosen = b.emit("Cast", b.emit("Equal", x, out), kind)
@@ -218,7 +218,7 @@ def _segments(change: Change, start: Callable[[np.dtype[Any]], Any]) -> Callable
 
 
 def _grad_segments(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Of the extremes of segments: shared among those that equal the result."""
+    """Gradient of the extremes of segments: shared among the elements that equal the result."""
     x, index, _ = operands
     kind = dout.abstract.dtype
     chosen = b.emit("Cast", b.emit("Equal", x, b.emit("Gather", out, index, 0, 0)), kind)

@@ -1,4 +1,4 @@
-"""The same elements in another shape or order."""
+"""Operators that change the shape or order of elements."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ Attrs = Mapping[str, Any]
 
 
 def resolved_shape(shape: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """The shape that Reshape gives, its one -1 replaced.
+    """Return the shape of a Reshape, with a -1 replaced.
 
     Raises
     ------
     ScriptValueError
-        More than one -1, or another number of elements.
+        For more than one -1, or a different number of elements.
     """
     if list(wanted).count(-1) > 1:
         raise ScriptValueError(
@@ -67,7 +67,7 @@ def _squeezed(shape: Sequence[int], axis: Any) -> tuple[int, ...]:
         return tuple(n for n in shape if n != 1)
     named = (axis,) if isinstance(axis, int) else axis
     gone = {axis_of("Squeeze", a, len(shape)) for a in named}
-    # dimensions other than 1 stay [2.10 observed]
+    # dimensions other than 1 are retained [2.10 observed]
     return tuple(n for i, n in enumerate(shape) if not (i in gone and n == 1))
 
 
@@ -118,7 +118,7 @@ def _infer_broadcast(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _grad_broadcast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """The sum keeps its axes and is reshaped, unlike the broadcast of two operands. [2.10 observed]"""
+    """The sum keeps its axes and is reshaped, unlike that of a broadcast of two operands. [2.10 observed]"""
     shape, full = shape_of(operands[0]), shape_of(out)
     if shape == full:
         return dout, None
@@ -213,7 +213,7 @@ def _view(
     defaults: tuple[Any, ...] = (),
     grad: Grad = _grad_reshape,
 ) -> OpDef:
-    """An operator without a kernel on the device: its output is the operand's memory. [spec observed 1.2]"""
+    """Return an operator without a kernel on the device: its output is the operand's memory. [spec observed 1.2]"""
     return OpDef(
         name=name,
         operands=operands,

@@ -17,7 +17,7 @@ Attrs = Mapping[str, Any]
 
 
 def _infer(op: str, name: str, count: int = 1) -> Infer:
-    """The shape of the first `count` tensors, which have one type."""
+    """Return a rule: the first `count` tensors have one shape and type, which are those of the output."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         tensors = {f"{name}{at or ''}": tensor_of(op, abstracts[at], name, FLOATS) for at in range(count)}
@@ -30,7 +30,7 @@ def _infer(op: str, name: str, count: int = 1) -> Infer:
 
 
 def _by(op_type: str, *, of_output: bool = False) -> Grad:
-    """``HShrinkGrad(dout, x, lambd)``: the settings go along."""
+    """Return a gradient with the same settings: ``HShrinkGrad(dout, x, lambd)``."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         settings = [constant(setting) for setting in operands[1:]]
@@ -43,7 +43,7 @@ def _activation(
     name: str, settings: tuple[str, ...], defaults: tuple[Any, ...], kernel: Callable[..., Any],
     slope: Callable[..., Any], slope_name: str = "", names: tuple[str, str] = ("dout", "x"),
 ) -> tuple[OpDef, OpDef]:  # fmt: skip
-    """An activation and the operator of its gradient; kernels get the settings after the tensors."""
+    """Return an activation and its gradient operator; kernels take the settings after the tensors."""
     slope_name = slope_name or f"{name}Grad"
     return (
         OpDef(
@@ -103,7 +103,7 @@ def _grad_celu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 
 
 def _infer_half(op: str, name: str, place: int) -> Infer:
-    """Half of the axis that operand `place` names, or attribute ``axis``."""
+    """Return a rule that halves the axis given by operand `place`."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(op, abstracts[0], name, FLOATS)
@@ -156,7 +156,7 @@ def _infer_log_sigmoid(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _log_sigmoid(x: Array) -> tuple[Array, Array]:
-    """The result, and exp(-abs(x)) for the gradient."""
+    """Return the result, and exp(-abs(x)) for the gradient."""
     buffer = np.exp(-np.abs(x))
     return np.asanyarray(np.minimum(x, 0) - np.log1p(buffer)), buffer
 

@@ -11,8 +11,7 @@ __all__ = ["erf", "erfc"]
 Array = np.ndarray[Any, Any]
 
 # erf(x) / x as a polynomial in x**2 on |x| <= 1, and log(erfc(x) exp(x**2) / t) with t = 2 / (2 + x) as a Chebyshev
-# series on
-# 1/14 <= t <= 2/3; both interpolate the C library's functions at Chebyshev points
+# series on 1/14 <= t <= 2/3; both interpolate the C library's functions at Chebyshev points
 _SMALL = (
     1.1283791670955112, -0.3761263890319338, 0.11283791671839973, -0.026866170838092094,
     0.005223979597772021, -0.0008548442074743133, 0.0001205952942630214, -1.5025786130692857e-05,
@@ -31,7 +30,7 @@ _LOW, _HIGH = 1 / 14, 2 / 3
 
 
 def _series(x: Array) -> Array:
-    """erf for |x| <= 1."""
+    """Return erf for |x| <= 1."""
     square = x * x
     total = np.full_like(x, _SMALL[-1])
     for coefficient in _SMALL[-2::-1]:
@@ -40,7 +39,7 @@ def _series(x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """erfc for x >= 1."""
+    """Return erfc for x >= 1."""
     x = np.minimum(x, 26.0)
     t = 2.0 / (2.0 + x)
     u = (2.0 * t - _LOW - _HIGH) / (_HIGH - _LOW)
@@ -52,19 +51,19 @@ def _tail(x: Array) -> Array:
 
 
 def _own(x: Array, function: Callable[[Array], Array]) -> Array:
-    """Return what an array type makes of a function, which it gets with the derivative."""
+    """Apply a function by the `apply` method of an array type, which takes the derivative too."""
     found: Array = x.apply(function, _bell)  # type: ignore[attr-defined]
     return found
 
 
 def _bell(x: Array) -> Array:
-    """The size of the derivative of both."""
+    """Return the absolute derivative of erf and erfc."""
     slope: Array = 2 / sqrt(pi) * np.exp(-x * x)
     return slope
 
 
 def erf(x: Array) -> Array:
-    """The error function, in the number type of `x`; an array type with `apply` gets it with its derivative.
+    """Return the error function in the number type of `x`; array types with a method `apply` are supported.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def erf(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    """The complementary error function, in the number type of `x`; see `erf`."""
+    """Return the complementary error function in the number type of `x`; see `erf`."""
     if hasattr(x, "apply"):
         return _own(x, erfc)
     x = np.asarray(x)

@@ -1,4 +1,4 @@
-"""Whether numbers are finite, and the overflow register of the device. [spec parallel 4.4]"""
+"""Checks for finite numbers, and the overflow register of the device. [spec parallel 4.4]"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _WORDS = 8
 
 
 def _infer_status(op: str, kind: str) -> Infer:
-    """Eight words in, eight words out."""
+    """Return the rule of an operator whose input and output are eight words."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(op, abstracts[0], "input", (kind,))
@@ -40,7 +40,7 @@ def _alloc() -> Array:
 
 
 def _get(input_x: Array, *, device: Device) -> Array:
-    """The register goes into the operand; the output means nothing."""
+    """Write the register to the operand; the output has no meaning."""
     input_x[...] = device.status.read().astype(np.float32)
     return np.array(input_x)
 
@@ -68,7 +68,7 @@ def _infer_finite(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _all_finite(gradients: Sequence[Array]) -> Array:
-    """True where something is not finite. [2.10: the vendor's answer is the opposite of the name]"""
+    """Return True if an element is not finite. [2.10: the vendor's result is the opposite of the name]"""
     return np.array([not all(np.isfinite(tensor).all() for tensor in gradients)])
 
 

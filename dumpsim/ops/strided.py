@@ -1,7 +1,7 @@
-"""Views of `mint`: other strides over the same elements.
+"""Views of `mint`: different strides over the same elements.
 
-A graph on a CPU runs each as a kernel of its own, with its settings as operands. [observed 2.10] Which operators their
-gradients become has not been recorded.
+A graph on a CPU runs each view as a kernel of its own, with its settings as operands. [observed 2.10] The operators of
+their gradients have not been recorded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Kernel = Callable[..., Any]
 
 
 def _view(name: str, settings: tuple[str, ...], kernel: Kernel, grad: Grad, defaults: tuple[Any, ...] = ()) -> OpDef:
-    """A view: its shape is that of the kernel's result on an array without memory of its own."""
+    """Return a view; its shape is inferred by applying the kernel to a broadcast array, which needs no memory."""
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
@@ -86,7 +86,7 @@ def _grad_select(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, a
 
 
 def _put_back(b: GradBuilder, operands: Sequence[Any], dout: Any, start: int) -> Any:
-    """The gradient of one range along an axis, zeros elsewhere."""
+    """Return the gradient of one range along an axis, with zeros elsewhere."""
     x, shape = operands[0], shape_of(operands[0])
     axis = constant(operands[1]) % len(shape)
     begin = tuple(start % shape[axis] if at == axis else 0 for at in range(len(shape)))

@@ -1,4 +1,4 @@
-"""Which module holds which operator type; a module is loaded when one of its operators is first asked for."""
+"""The module that defines each operator type; a module is loaded at the first use of one of its operators."""
 
 from functools import cache
 from importlib import import_module
@@ -126,46 +126,46 @@ MODULES: dict[str, str] = {
 
 
 @cache
-def _places() -> dict[str, str]:
-    """Operator type -> module."""
+def _modules() -> dict[str, str]:
+    """Return operator type -> module."""
     return {name: module for module, listed in MODULES.items() for name in listed.split()}
 
 
 @cache
 def _table(module: str) -> dict[str, OpDef]:
-    """The operators of one module by type."""
+    """Return the operators of one module by type."""
     return {op.name: op for op in import_module(f"dumpsim.ops.{module}").OPS}
 
 
 def names() -> tuple[str, ...]:
-    """Every operator type that the emulation has, sorted.
+    """Return all emulated operator types, sorted.
 
     Examples
     --------
     >>> "MatMul" in names()
     True
     """
-    return tuple(sorted(_places()))
+    return tuple(sorted(_modules()))
 
 
 def is_known(op_type: str) -> bool:
-    """Return whether the emulation has an operator type; nothing is loaded for it.
+    """Whether an operator type is emulated; no module is loaded.
 
     Examples
     --------
     >>> is_known("MatMul"), is_known("CTCLoss")
     (True, False)
     """
-    return op_type in _places()
+    return op_type in _modules()
 
 
 def find(op_type: str) -> OpDef:
-    """The definition of an operator type.
+    """Return the definition of an operator type.
 
     Raises
     ------
     UnsupportedError
-        The emulation does not have it.
+        If it is not emulated.
 
     Examples
     --------
@@ -173,9 +173,9 @@ def find(op_type: str) -> OpDef:
     ('x', 'y', 'transpose_a', 'transpose_b')
     """
     try:
-        module = _places()[op_type]
+        module = _modules()[op_type]
     except KeyError:
         raise UnsupportedError(
-            f"operator {op_type!r} is not emulated", nearest=nearest(op_type, _places()), code="DS-OPS-001"
+            f"operator {op_type!r} is not emulated", nearest=nearest(op_type, _modules()), code="DS-OPS-001"
         ) from None
     return _table(module)[op_type]

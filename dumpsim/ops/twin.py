@@ -1,7 +1,7 @@
-"""Twins: operators of `mint` that compute what an older operator does, of other operands.
+"""Twins: operators of `mint` that compute the same as an older operator, with different operands.
 
-Some have a kernel on the CPU, the others are expanded (`dumpsim.ops.expand`). [observed 2.10] Which operators their
-gradients become has not been recorded, except where a rule says so.
+Some have a kernel on the CPU, the others are expanded (`dumpsim.ops.expand`). [observed 2.10] The operators of their
+gradients have not been recorded, unless a rule gives a source.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ def _infer_sum(name: str) -> Callable[[Sequence[Abstract], Attrs], Abstract]:
 
 
 def _grad_sum(negative: bool) -> Grad:
-    """`alpha` of the gradient goes to the second operand. [source grad_math_ops.cc]"""
+    """Return the gradient; that of the second operand is multiplied by `alpha`. [source grad_math_ops.cc]"""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         alpha, dy = constant(operands[2]), None
@@ -126,7 +126,7 @@ def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: int = 0) -> 
 
 
 def _grad_scatter(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    """Nothing for the elements that were replaced, the gradient at their places for the source."""
+    """The replaced elements have a gradient of zero; the source gets the gradient of their positions."""
     _, dim, index, source, _ = operands
     dx = b.emit("ScatterValue", dout, constant(dim), index, 0, 0)
     if not is_variable(source):
@@ -152,7 +152,7 @@ def _scattered(name: str, source: str) -> OpDef:
 
 
 def _joined(shape: Sequence[int], first: int, last: int) -> tuple[int, ...]:
-    """The shape with axes `first` to `last` joined."""
+    """Return the shape with axes `first` to `last` joined."""
     if not shape:
         return (1,)
     first, last = first % len(shape), last % len(shape)

@@ -1,4 +1,4 @@
-"""Convolution in three dimensions and its two gradients: a sum over the places of the kernel."""
+"""Convolution in three dimensions and its two gradients, as sums over the elements of the kernel."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -33,7 +33,7 @@ _FORMATS = {"in": {0: "NDC1HWC0", 1: "FRACTAL_Z_3D"}, "out": {0: "NDC1HWC0"}}
 
 
 def _geometry(sizes: Sequence[int], attrs: Attrs) -> list[tuple[int, int, int, int, int, int]]:
-    """For depth, height and width: extent, kernel, stride, dilation, padding before, results."""
+    """Return extent, kernel, stride, dilation, padding before and output size, for depth, height and width."""
     found = []
     for at, (extent, kernel) in enumerate(zip(sizes, attrs["kernel_size"], strict=True)):
         stride, dilation = attrs["strides"][at + 2], attrs["dilations"][at + 2]
@@ -49,7 +49,7 @@ def _geometry(sizes: Sequence[int], attrs: Attrs) -> list[tuple[int, int, int, i
 
 
 def _pads(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> tuple[int, ...]:
-    """Zeros before and after each dimension."""
+    """Return the padding before and after each dimension."""
     found: list[int] = []
     geometry = _geometry(tensor_of("Conv3D", abstracts[0], "x").shape[2:], attrs)
     for at, (extent, kernel, stride, dilation, before, results) in enumerate(geometry):
@@ -62,7 +62,7 @@ def _pads(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> tuple[int, .
 def _places(
     geometry: Sequence[tuple[int, int, int, int, int, int]],
 ) -> Iterator[tuple[Index, Index, Index]]:
-    """For each place of the kernel, as indices: the place, the pixels that it meets, the results that they go into."""
+    """Yield three subscripts for each kernel element: the element, its input pixels, the outputs that they affect."""
     for place in product(*(range(kernel) for _, kernel, *_ in geometry)):
         pixels, results = [], []
         for at, (extent, _, stride, dilation, before, count) in zip(place, geometry, strict=True):

@@ -1,4 +1,4 @@
-"""Windows that slide over height and width: padding, output sizes, and the strided view of every tap."""
+"""Sliding windows over height and width: padding, output sizes, and the strided view of every kernel element."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Window:
     ----------
     size, kernel, stride, dilation : height and width
     pads : top, bottom, left, right
-    out : height and width of the output; not positive where the kernel does not fit
+    out : height and width of the output; not positive if the kernel does not fit
     """
 
     size: Pair
@@ -37,7 +37,7 @@ class Window:
     def of(
         cls, size: Sequence[int], kernel: Any, stride: Any, dilation: Any, pad_mode: str, pad: int | Sequence[int] = 0
     ) -> "Window":
-        """The geometry for ``valid``, ``same`` (half before, the odd one after) or ``pad``.
+        """Return the geometry for ``valid``, ``same`` (if the padding is odd, the larger part is after) or ``pad``.
 
         Examples
         --------
@@ -60,7 +60,7 @@ class Window:
             top, bottom, left, right = (pad,) * 4 if isinstance(pad, int) else pad
             pads = (top, bottom, left, right)
         else:
-            raise ScriptValueError(f"pad_mode {pad_mode!r} is not known", allowed=("valid", "same", "pad"))
+            raise ScriptValueError(f"unknown pad_mode {pad_mode!r}", allowed=("valid", "same", "pad"))
         out = (
             (height + pads[0] + pads[1] - reach[0]) // s[0] + 1,
             (width + pads[2] + pads[3] - reach[1]) // s[1] + 1,
@@ -69,11 +69,11 @@ class Window:
 
     @property
     def padded(self) -> Pair:
-        """Height and width with the pads."""
+        """Height and width with padding."""
         return self.size[0] + self.pads[0] + self.pads[1], self.size[1] + self.pads[2] + self.pads[3]
 
     def pad(self, x: Array, fill: float = 0) -> Array:
-        """`x` of shape (..., height, width) with its pads; `x` itself where there are none."""
+        """Pad `x` of shape (..., height, width); return `x` itself if there is no padding."""
         if not any(self.pads):
             return x
         top, _, left, _ = self.pads
@@ -82,12 +82,12 @@ class Window:
         return wide
 
     def crop(self, wide: Array) -> Array:
-        """The part of a padded array that is not pad."""
+        """Remove the padding of an array."""
         top, _, left, _ = self.pads
         return wide[..., top : top + self.size[0], left : left + self.size[1]]
 
     def taps(self, wide: Array, rows: slice | None = None) -> Iterator[Array]:
-        """The view (..., out height, out width) of every element of the kernel, row by row; of output `rows` only."""
+        """Yield a view (..., out height, out width) for each kernel element, row by row; `rows` limits the output."""
         first, last = (rows.start, rows.stop) if rows is not None else (0, self.out[0])
         for i in range(self.kernel[0]):
             top = i * self.dilation[0] + first * self.stride[0]
@@ -98,7 +98,7 @@ class Window:
                 yield wide[..., top : bottom : self.stride[0], left : right : self.stride[1]]
 
     def columns(self, wide: Array, rows: slice) -> Array:
-        """The view (channels, kernel height, kernel width, rows, out width) of a padded (channels, height, width)."""
+        """Return the (channels, kernel height, kernel width, rows, out width) view of a padded image."""
         channel, down, across = wide.strides
         return np.lib.stride_tricks.as_strided(
             wide[:, rows.start * self.stride[0] :],
