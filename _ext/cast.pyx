@@ -38,13 +38,13 @@ KINDS = {
 cdef enum:
     TO_FLOAT, FROM_FLOAT, TO_ODD, UNPACK4, PACK4, UNPACK1, PACK1
 
-cdef int64_t SLAB = 4 << 20  # elements between two looks at signals; a multiple of 8
+cdef int64_t SLAB = 4 << 20  # elements between two checks for signals; a multiple of 8
 
 
 cdef void step(
     int what, int kind, char *out, const char *src, int64_t at, int64_t n, int size, int level
 ) noexcept nogil:
-    """Elements at..at+n of one conversion; `size` is the bytes of a code."""
+    """Convert elements at..at+n; `size` is the bytes of a code."""
     if what == TO_FLOAT:
         ds_cast_to_float(kind, <float *>out + at, src + at * size, n, level)
     elif what == FROM_FLOAT:
@@ -62,7 +62,7 @@ cdef void step(
 
 
 cdef int run(int what, int kind, dst, src, int64_t n, int64_t dst_bits, int64_t src_bits, int level) except -1:
-    """Convert n elements of so many bits each, after a look at both sizes."""
+    """Convert n elements of the given numbers of bits, after checking both sizes."""
     cdef Py_buffer to, source
     cdef int64_t at = 0, part
     cdef int size = 2 if kind <= DS_BF16 else 1
@@ -94,35 +94,35 @@ cdef int bits(int kind) except -1:
 
 
 def to_float(dst, src, int64_t n, int kind, int level):
-    """Codes to float32."""
+    """Convert codes to float32."""
     run(TO_FLOAT, kind, dst, src, n, 32, bits(kind), level)
 
 
 def from_float(dst, src, int64_t n, int kind, int level):
-    """float32 to codes."""
+    """Convert float32 to codes."""
     run(FROM_FLOAT, kind, dst, src, n, bits(kind), 32, level)
 
 
 def to_odd(dst, src, int64_t n, int level):
-    """float64 to float32, rounded to odd."""
+    """Convert float64 to float32, rounding to odd."""
     run(TO_ODD, 0, dst, src, n, 32, 64, level)
 
 
 def unpack4(dst, src, int64_t n, int level):
-    """int4, low nibble first, to int8."""
+    """Unpack int4, low nibble first, to int8."""
     run(UNPACK4, 0, dst, src, n, 8, 4, level)
 
 
 def pack4(dst, src, int64_t n, int level):
-    """The low nibbles of int8, two in a byte."""
+    """Pack the low nibbles of int8, two in a byte."""
     run(PACK4, 0, dst, src, n, 4, 8, level)
 
 
 def unpack1(dst, src, int64_t n, int level):
-    """uint1, most significant bit first, to uint8."""
+    """Unpack uint1, most significant bit first, to uint8."""
     run(UNPACK1, 0, dst, src, n, 8, 1, level)
 
 
 def pack1(dst, src, int64_t n, int level):
-    """The low bits of uint8, eight in a byte."""
+    """Pack the low bits of uint8, eight in a byte."""
     run(PACK1, 0, dst, src, n, 1, 8, level)

@@ -33,7 +33,7 @@ cdef extern from "digest.h" nogil:
 
 
 cdef enum:
-    BUDGET = 1 << 22  # bytes between two looks at signals: a few milliseconds
+    BUDGET = 1 << 22  # bytes between two checks for signals: a few milliseconds
 
 MD5 = DS_MD5
 SHA1 = DS_SHA1
@@ -44,7 +44,7 @@ cdef bytes finished(int algorithm, const uint8_t *digest):
 
 
 def many(list buffers, int algorithm, int level, stop):
-    """Hex digests of the bytes of each buffer; gives up with InterruptedError once `stop` (an Event) is set."""
+    """Return the hex digest of each buffer; raise InterruptedError once `stop` (an Event) is set."""
     cdef Py_ssize_t count = len(buffers), held = 0, i
     cdef Py_buffer *views = NULL
     cdef ds_message *messages = NULL
@@ -78,7 +78,7 @@ def many(list buffers, int algorithm, int level, stop):
 
 
 cdef class Stream:
-    """A digest that is fed piece by piece."""
+    """An incremental digest."""
 
     cdef ds_stream stream
     cdef int algorithm
@@ -90,7 +90,7 @@ cdef class Stream:
         ds_stream_begin(&self.stream, algorithm, level)
 
     def update(self, buffer):
-        """Adds the bytes of a buffer."""
+        """Add the bytes of a buffer."""
         cdef Py_buffer view
         cdef int64_t done = 0, step
         PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
@@ -105,7 +105,7 @@ cdef class Stream:
             PyBuffer_Release(&view)
 
     def hexdigest(self):
-        """Hex digest of all bytes so far; the stream can go on."""
+        """Return the hex digest of all bytes so far; more bytes can be added afterwards."""
         cdef ds_stream copy = self.stream
         cdef uint8_t digest[20]
         ds_stream_end(&copy, digest)

@@ -1,4 +1,4 @@
-# What is C here: the loops (src/fold.c). What is Python: which numbers are folded here, orders, halves
+# What is C here: the loops (src/fold.c). What is Python: which types are folded here, orders, 16-bit floats
 # (dumpsim.world.reduction).
 #
 # The dispatcher guarantees: aligned elements in native byte order, contiguous in each row; no term overlaps a total.
@@ -28,7 +28,7 @@ ctypedef fused number:
 
 
 def left(number[::1] total, const number[:, :] terms, int op):
-    """Folds each row of `terms` into `total`, the first one first; True if max or min passed over a NaN."""
+    """Fold the rows of `terms` into `total`, in order; return True if max or min ignored a NaN."""
     cdef int64_t rows = terms.shape[0], size = terms.shape[1]
     cdef int nan = 0
     cdef int64_t stride = terms.strides[0] // <int64_t> sizeof(number)

@@ -1,9 +1,9 @@
-# What is C here: the walk from a frame outwards, since it is made at every recorded call, and keeping what it found.
-# What is Python: which frames count and how they are spelt (dumpsim.frontends.apidump.stack).
+# What is C here: the walk from a frame outwards, since it is done at every recorded call, and the storage of stacks.
+# What is Python: which frames are recorded and how they are written (dumpsim.frontends.apidump.stack).
 #
-# The caller guarantees: a frame or None. `kinds` tells a code by its id and keeps 0 for one that counts, 1 for one that
-# counts unless filtered, 2 for one that never does, and 3 for torch's own way to an override, which goes together with
-# the function that asked for it; `classify` is asked once for each new code, enters it there, and keeps it alive.
+# The caller guarantees: a frame or None. `kinds` maps the id of a code to 0 if its frames are recorded, 1 if they are
+# recorded unless filtered, 2 if they are not, and 3 for torch's own dispatch to an override, which is skipped together
+# with its caller; `classify` is called once for each new code, stores its kind there, and keeps the code alive.
 """The stack of a call as bytes: id of the code and offset of the instruction, innermost first."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -24,20 +24,20 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    FEW = 128  # frames that need no memory of their own
+    FEW = 128  # frames that fit on the C stack
 
 
 cdef class Frames:
-    """The stacks of calls by key, each distinct one once.
+    """The stacks of calls by key; equal stacks are stored once.
 
     Attributes
     ----------
     kinds : dict of int to int
-        What the codes met so far are, by id.
+        The kinds of all codes so far, by id.
     keys : dict of str to bytes
         The stacks.
     changed : bool
-        Whether a stack came since this was set to False.
+        Whether a stack was added since this was set to False.
     """
 
     def __cinit__(self):
@@ -47,11 +47,11 @@ cdef class Frames:
         memset(self.met, 0, sizeof(self.met))
 
     def classify(self, code):
-        """What a code is, by the numbers above."""
+        """Return the kind of a code."""
         raise NotImplementedError
 
     cpdef int put(self, str key, bytes stack) except -1:
-        """Remember a stack under a key."""
+        """Store a stack under a key."""
         self.changed = True
         self.keys[key] = self.distinct.setdefault(stack, stack)
         return 0
@@ -67,7 +67,7 @@ cdef class Frames:
         return met.kind
 
     cpdef bytes places(self, frame, bint filtered):
-        """Bytes of (id, offset) pairs of int64 from `frame` outwards."""
+        """Return the bytes of (id, offset) pairs of int64 from `frame` outwards."""
         cdef int64_t few[2 * FEW]
         cdef int64_t *found = few
         cdef int64_t *more = NULL

@@ -28,21 +28,21 @@ cdef extern from "layout.h" nogil:
 
 MAX_DIMS = DS_MAX_DIMS
 
-cdef int64_t SLAB = 16 << 20  # bytes between two looks at signals and at the stop flag
+cdef int64_t SLAB = 16 << 20  # bytes between two checks of signals and of the stop flag
 
 
 cdef int64_t FAR = 1 << 58  # bytes: no buffer is as large, and the sum of all spans of a region does not overflow
 
 
 cdef int64_t span(int64_t n, int64_t stride) except? -1:
-    """Distance between the first and the last of n > 0 elements; raise where it is farther than any buffer goes."""
+    """Return the distance between the first and the last of n > 0 elements; raise if no buffer can be that large."""
     if not -FAR <= stride <= FAR or (stride != 0 and n - 1 > FAR // (stride if stride > 0 else -stride)):
         raise IndexError(f"{n} elements {stride} bytes apart are farther apart than any buffer is long")
     return (n - 1) * stride
 
 
 cdef void extent(Py_buffer *view, int64_t *low, int64_t *high) noexcept:
-    """Byte range that the buffer's elements cover, relative to its pointer."""
+    """Set the byte range that the buffer's elements cover, relative to its pointer."""
     cdef int k
     low[0] = 0
     high[0] = view.itemsize
@@ -98,7 +98,7 @@ cdef int run(Py_buffer *dst, Py_buffer *src, int esize, list regions, int part, 
             if dim[k].n <= 0:
                 empty = True
                 break
-            if dim[k].n > FAR // count:  # strides of 0 go nowhere, but not that often
+            if dim[k].n > FAR // count:  # even with strides of 0, so many copies are an error
                 raise IndexError(f"region has more than {FAR} elements")
             count *= dim[k].n
             if dim[k].d < 0:

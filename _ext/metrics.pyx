@@ -3,7 +3,7 @@
 #
 # The dispatcher guarantees: two contiguous buffers of as many aligned float32 elements in native byte order, at least
 # one; a level that the CPU has (a higher one is lowered, never executed).
-"""Two passes over a pair of float32 blocks, for the measures of how far one tensor is from another."""
+"""Two passes over a pair of float32 blocks, for the metrics that compare two tensors."""
 
 from libc.stdint cimport int64_t
 
@@ -27,7 +27,10 @@ cdef int64_t _count(const float[::1] own, const float[::1] golden) except -1:
 
 
 def measure(const float[::1] own, const float[::1] golden, int level):
-    """Both sides (mean, deviations, squares, low, high), products, absolute, its max, squares, relative, its max."""
+    """Return both sides (mean, deviations, squares, low, high), products, absolute and relative error, their maxima.
+
+    In this order: products, absolute, its maximum, squares, relative, its maximum.
+    """
     cdef dm_moments out
     cdef int64_t n = _count(own, golden)
     with nogil:
@@ -39,7 +42,7 @@ def measure(const float[::1] own, const float[::1] golden, int level):
 
 def diverge(const float[::1] own, const float[::1] golden, double own_low, double own_high, double golden_low,
             double golden_high, int level):
-    """Sums of x, of y and of x ln(x / y), the elements scaled to their side's range."""
+    """Return the sums of x, of y and of x ln(x / y), with the elements scaled to their side's range."""
     cdef double[3] out
     cdef double[4] extent = [own_low, own_high, golden_low, golden_high]
     cdef int64_t n = _count(own, golden)

@@ -1,19 +1,19 @@
-# What is C here: what is the same for every recorded call: its number and names, the outlines of its arguments and
-# results, its lines and its stack, and the hooks of its gradients. In stack mode there is little else. What is Python:
-# which calls these are, how anything but a plain tensor is looked at, and where it is all written
+# What is C here: the work that is the same for every recorded call: its number and names, the outlines of its arguments
+# and results, its lines and its stack, and the hooks of its gradients. In stack mode there is little else. What is
+# Python: the selection of calls, the inspection of anything but plain tensors, and the output
 # (dumpsim.frontends.apidump).
 #
-# The caller guarantees: arguments and results are given where torch asks no override, so that attributes of tensors are
-# what they are. Nothing of torch is imported; its types and functions are given. What belongs together is put down
-# without running Python in between, so that threads need no lock for it.
-"""What an API dump keeps of the calls that it records."""
+# The caller guarantees: torch dispatches to no override while arguments and results are inspected, so that attributes
+# of tensors are the real ones. torch is not imported; its types and functions are passed in. Data that belong together
+# are stored without running Python in between, so that threads need no lock.
+"""The recorder of the calls of an API dump."""
 
 cimport cython
 
 from dumpsim._ext.frames cimport Frames
 
 
-cdef Py_ssize_t SWEEP = 4096  # hooks of gradients that are kept before those of finished graphs are let go
+cdef Py_ssize_t SWEEP = 4096  # number of gradient hooks from which on those of finished graphs are released
 
 
 cdef inline bint is_number_or_none(leaf):
@@ -21,21 +21,21 @@ cdef inline bint is_number_or_none(leaf):
 
 
 cdef class Lines:
-    """Info lines that wait to be spelt: names, and what follows them.
+    """Queued info lines: names, and the rest of the lines.
 
-    Two lists of text give Python's collector nothing to walk.
+    Two lists of str are cheap for Python's garbage collector.
 
     Parameters
     ----------
     limit : int
-        So many are worth writing.
+        Number of lines that are written at a time.
     write : callable
-        Asked, without arguments, when there are as many.
+        Called, without arguments, when there are that many.
 
     Attributes
     ----------
     total : int
-        Lines given so far.
+        Number of lines added so far.
     """
 
     cdef list names, tails
@@ -53,7 +53,7 @@ cdef class Lines:
         return len(self.names)
 
     def add(self, str name, str tail):
-        """One line."""
+        """Add one line."""
         self.one(name, tail)
 
     cdef int one(self, str name, str tail) except -1:
@@ -64,7 +64,7 @@ cdef class Lines:
         return self.check()
 
     cdef int extend(self, list first, list second) except -1:
-        """The lines of two lists of (name, (tail, ...), ...), together."""
+        """Add the lines of two lists of (name, (tail, ...), ...), without lines of other threads in between."""
         with cython.critical_section(self):
             for found in first:
                 self.names.append((<tuple> found)[0])
@@ -81,7 +81,7 @@ cdef class Lines:
         return 0
 
     def take(self):
-        """The names and the tails that wait, which do so no more."""
+        """Return the queued names and tails, and empty the queue."""
         with cython.critical_section(self):
             names, tails = self.names, self.tails
             self.names, self.tails = [], []
@@ -89,18 +89,18 @@ cdef class Lines:
 
 
 cdef class Outlines:
-    """What an API dump says of tensors without looking at their values: type and shape, each distinct outline once.
+    """Outlines of tensors in an API dump: type and shape, without values; equal outlines are stored once.
 
     Parameters
     ----------
     plain : frozenset of type
-        Types of tensors that are nothing but tensors.
+        Tensor types that are not subclasses with special behaviour.
     strided : layout
         The layout of tensors that have bytes of their own.
     wrapped : callable
-        Whether a tensor only stands for another.
+        Returns whether a tensor is a wrapper of another one.
     spell : callable
-        Of a type and a shape: whether they are data, and their outline; None if it takes more to tell.
+        Takes a type and a shape; returns whether they are data, and their outline, None if it needs the tensor.
     """
 
     cdef frozenset plain
@@ -115,9 +115,9 @@ cdef class Outlines:
         self.known = {}
 
     cdef list take(self, str name, value, bint filtered, otherwise):
-        """[(name, outline, tensor)] of `value`, or of each of its members with its position.
+        """Return [(name, outline, tensor)] of `value`, or of each of its members with its position.
 
-        `filtered` drops tensors that are no data and numbers; `otherwise(found, name, leaf)` sees to everything else.
+        `filtered` drops numbers and tensors that are not data; `otherwise(found, name, leaf)` handles everything else.
         """
         cdef list found = []
         cdef Py_ssize_t position = 0
@@ -159,7 +159,7 @@ cdef class Outlines:
 
 
 cdef class Recorder:
-    """Takes the calls of a network; a session is one, and does in Python what is not here.
+    """Records the calls of a network; the subclass, a session, does the rest in Python.
 
     Parameters
     ----------
@@ -171,15 +171,15 @@ cdef class Recorder:
     Attributes
     ----------
     recording : bool
-        From start to stop.
+        True from start to stop.
     begun : bool
         Whether anything has been recorded.
     request : Request
-        What was asked for at start.
+        The request passed at start.
     npy : bool
-        Whether that was arrays.
+        Whether arrays were requested.
     selection : Selection
-        Which calls those are.
+        The selection of calls.
     """
 
     cdef readonly Lines lines
@@ -200,7 +200,7 @@ cdef class Recorder:
         self.counts = {}
 
     def ask(self, request):
-        """What is asked for from here on."""
+        """Set the request from here on."""
         self.request = request
         self.outlined = request.dump_type == "stack"
         self.npy = request.npy
@@ -209,11 +209,11 @@ cdef class Recorder:
         self.all = request.mode == "all"
 
     def begin(self):
-        """Something is to be recorded for the first time."""
+        """Called when something is recorded for the first time."""
         raise NotImplementedError
 
     def count(self, str label):
-        """The number of this call of an API."""
+        """Return the number of this call of an API, and increment it."""
         return self.number(label)
 
     cdef Py_ssize_t number(self, str label) except -1:
@@ -228,15 +228,15 @@ cdef class Recorder:
 
 
 cdef class TensorRecorder(Recorder):
-    """Takes the calls of a framework whose tensors tell their gradients to hooks.
+    """Records the calls of a framework whose tensors have gradient hooks.
 
     Attributes
     ----------
     outlines : Outlines
     grad_enabled : callable
-        Whether the framework records gradients now.
+        Returns whether the framework records gradients now.
     hooked : list
-        References to the hooks of tensors, which go with their graph.
+        References to the hooks of tensors, which are dropped with their graph.
     """
 
     cdef public Outlines outlines
@@ -249,26 +249,26 @@ cdef class TensorRecorder(Recorder):
         self.sweep_at = SWEEP
 
     def captured(self, str name, value, bint single):
-        """What will be recorded of arguments or results, as they are now; `name` is the record's without positions."""
+        """Capture arguments or results as they are now; `name` is that of the record without positions."""
         return self.capture(name, value, single)
 
     def call(self, Gate gate, api, function, tuple args, dict kwargs, frame, tuple given, dict named):
-        """Make a call of an API and record it; `given` and `named` are its arguments as `frame`, the caller, has them.
+        """Make a call of an API and record it; `given` and `named` are its arguments in `frame`, the caller.
 
         Raises
         ------
         Exception
-            Of the function itself, and no other.
+            Only exceptions of the function itself.
         """
         cdef str base = api.base
         cdef Py_ssize_t number = self.number(base)
         cdef str name = f"{base}_{number}"
         cdef bint wanted = self.recording and self.takes(name)
         cdef list inputs = None
-        if wanted and not self.exact:  # before the call: it may write into its inputs
+        if wanted and not self.exact:  # before the call, which may overwrite its inputs
             try:
                 inputs = self.capture(f"{name}_forward_input", given, False)
-            except Exception as error:  # a container that cannot be walked must not stop the user's program
+            except Exception as error:  # a container that cannot be iterated must not stop the user's program
                 inputs = []
                 self.skip(f"arguments: {type(error).__name__}")
         if self.retain_backward and not (self.exact or self.grad_enabled()):
@@ -287,10 +287,10 @@ cdef class TensorRecorder(Recorder):
         return result
 
     def returned(self, layer, api, frame, list inputs, tuple args, dict kwargs, result):
-        """A module has returned: record it as a layer of the network, and as a call of an API.
+        """Record a module that has returned: as a layer of the network, and as a call of an API.
 
-        `layer` or `api` are None for a module that is no such thing. `inputs` may have been captured before, under
-        names without that of the call; then `kwargs` are what is not among them.
+        `layer` or `api` is None if it is not such a thing. `inputs` may have been captured before, under names without
+        that of the call; then `kwargs` are the remaining arguments.
         """
         cdef Py_ssize_t number
         cdef str base, name
@@ -319,7 +319,7 @@ cdef class TensorRecorder(Recorder):
         self.finish(api.key(number), name, stack, inputs, args, kwargs, result)
 
     def repeat(self, call, result):
-        """Hook the outputs of a call that backward has made again, whose gradients are those of the first run's call.
+        """Hook the outputs of a call that backward repeats; its gradients belong to the call of the first run.
 
         `call` has a name, a request and the hooks of its outputs by record, to which new ones are added.
         """
@@ -334,15 +334,15 @@ cdef class TensorRecorder(Recorder):
             self.hooked.append(tensor.register_hook(gradient).hooks_dict_ref)
 
     def write(self, list records):
-        """The lines of records, and their arrays."""
+        """Write the lines of records, and their arrays."""
         self.put(records, [])
 
     def note(self, frame, str base, name):
-        """Note a call that is made without gradients, which backward may make again; `name` is None if not wanted."""
+        """Note a call without gradients, which backward may repeat; `name` is None if it is not recorded."""
         raise NotImplementedError
 
     def hook(self, tensor, str name, found):
-        """Record the gradient of an output when it comes."""
+        """Record the gradient of an output when it is computed."""
         self.follow(tensor, name, found)
 
     cdef list capture(self, str name, value, bint single):
@@ -397,7 +397,7 @@ cdef class TensorRecorder(Recorder):
         return 0
 
     cdef Gradient gradient(self, str name, found, request):
-        """The hook of an output that was recorded under a name."""
+        """Return the hook of an output that was recorded under a name."""
         cdef Gradient gradient = Gradient.__new__(Gradient)
         gradient.recorder = self
         gradient.name = name.replace("_forward_output", "_backward_input")
@@ -406,7 +406,7 @@ cdef class TensorRecorder(Recorder):
         return gradient
 
     cdef int sweep(self) except -1:
-        """Let go of the hooks of finished graphs."""
+        """Release the hooks of finished graphs."""
         cdef list before = self.hooked
         self.hooked = []
         alive = [reference for reference in before if reference() is not None]
@@ -418,17 +418,17 @@ cdef class TensorRecorder(Recorder):
 cdef class Gradient:
     """The hook of one recorded output.
 
-    In a stack dump a gradient has the type and the shape of its output, and nothing of it is looked at.
+    In a stack dump a gradient has the type and shape of its output, so that it need not be inspected.
 
     Attributes
     ----------
     recorder : TensorRecorder
     name : str
-        The record's.
+        Name of the record.
     request : Request
-        What was asked for when the output was recorded.
+        The request when the output was recorded.
     times : int
-        How often the gradient has come: once for each backward through the graph.
+        How often the gradient was computed: once for each backward pass through the graph.
     """
 
     cdef readonly TensorRecorder recorder
@@ -447,41 +447,41 @@ cdef class Gradient:
             recorder.arrived(self, gradient)
 
     cpdef str record(self):
-        """The record of the gradient that has come now: that of a later backward through the graph says which."""
+        """Return the record's name of the next gradient; later backward passes through the graph are numbered."""
         self.times += 1
         return self.name if self.times == 1 else f"{self.name}.pass{self.times}"
 
 
 cdef class Gate:
-    """What one thread is inside of, and its way of a call of the framework to those who know what it is.
+    """The state of one thread, and the entry point of its calls of the framework.
 
     Parameters
     ----------
     called : callable
-        Given each call that matters and this gate; makes it, and returns its result.
+        Called with each relevant call and this gate; makes the call and returns its result.
     altered : frozenset of callable
-        Functions that matter wherever they are called.
+        Functions that are relevant wherever they are called.
 
     Attributes
     ----------
     plain : set of callable
-        Functions met that never matter.
+        Functions seen so far that are never relevant.
     pushed : bool
         Whether the mode is on the thread's stack.
     depth : int
-        Listed modules around us: only their own record counts.
+        Number of active listed modules; inside them only their own calls are recorded.
     hidden : int
-        Steps of optimizers around us.
+        Number of active optimizer steps.
     away : bool
-        The mode has left for them.
+        Whether the mode was popped for an optimizer step.
     stays : bool
-        The mode is here for good, not for one module's call.
+        Whether the mode remains on the stack, rather than for one module's call only.
     told : bool
-        That only modules are seen here.
+        Whether the warning that only modules are seen on this thread was issued.
     open : list of tuple
-        Modules being called: module, captured input, exception in flight, whether the mode has left for it.
+        Active modules: module, captured input, exception in flight, whether the mode was popped for it.
     behind : Module or None
-        A listed module that has returned, whose hooks may still call.
+        The last listed module that has returned, whose hooks may still make calls.
     """
 
     cdef readonly set plain
@@ -499,7 +499,7 @@ cdef class Gate:
         self.open = []
 
     def reset(self):
-        """As if nothing were around us."""
+        """Reset the state, as if no module or step were active."""
         self.depth = self.hidden = 0
         self.pushed = self.away = self.stays = self.told = False
         self.open.clear()

@@ -1,10 +1,10 @@
-# What is C here: the question to the CPU. What is Python: names of levels and the environment variable
+# What is C here: the detection of CPU features. What is Python: names of levels and the environment variable
 # (dumpsim.tensor.simd).
-"""Which SIMD levels this CPU has."""
+"""The SIMD levels of this CPU."""
 
 from dumpsim._ext.common cimport ds_cpu_level
 
 
 def detected():
-    """Number of the highest level that this CPU has: 0 baseline, 1 avx2, 2 avx512."""
+    """Return the highest level that this CPU has: 0 baseline, 1 avx2, 2 avx512."""
     return ds_cpu_level()

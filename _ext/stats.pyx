@@ -3,7 +3,7 @@
 #
 # The dispatcher guarantees: one contiguous buffer of whole, aligned elements in native byte order; a code below
 # DS_DTYPES; a level that the CPU has (a higher one is lowered, never executed).
-"""One-pass statistics and the read loop that they are measured against."""
+"""One-pass statistics, and the read loop that benchmarks compare them with."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
@@ -16,11 +16,11 @@ from dumpsim._ext.common cimport (
 CHUNK = DS_CHUNK
 
 cdef enum:
-    CHUNKS_PER_SLAB = 32  # a few milliseconds between two looks at signals
+    CHUNKS_PER_SLAB = 32  # a few milliseconds between two checks for signals
 
 
 def measure(buffer, int dtype, int level):
-    """(sum, sumsq, max, min, count, negative, zero, nan, positive_inf, negative_inf) of the elements of a buffer."""
+    """Return (sum, sumsq, max, min, count, negative, zero, nan, positive_inf, negative_inf) of a buffer's elements."""
     cdef Py_buffer view
     cdef ds_tree tree
     cdef ds_stats root
@@ -52,7 +52,7 @@ def measure(buffer, int dtype, int level):
 
 
 def read_words(buffer, int level):
-    """OR of all whole 8-byte words of a buffer."""
+    """Return the OR of all whole 8-byte words of a buffer."""
     cdef Py_buffer view
     cdef uint64_t word
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)

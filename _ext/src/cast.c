@@ -21,7 +21,7 @@ static inline float float_of(uint32_t u) {
     return x;
 }
 
-/* By masks: the compiler must not turn the choice into a branch, which would keep it from vectorising. */
+/* With masks: a branch would prevent vectorisation. */
 static inline uint32_t pick(int condition, uint32_t yes, uint32_t no) {
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);

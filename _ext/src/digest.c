@@ -1,7 +1,7 @@
 /* MD5 and SHA1. One message cannot be split, so many are hashed side by side: one message a SIMD lane, 4 lanes at
- * baseline, 8 or 16 with AVX2, 16 with AVX-512; SHA1 by the CPU's own instructions takes two at a time, and only from
- * the level AVX2 on, so that a forced baseline is one. A lane whose message ends takes the next; when fewer messages than
- * a third of the lanes are left, they go on one by one. */
+ * baseline, 8 or 16 with AVX2, 16 with AVX-512. SHA1 by the CPU's own instructions takes two at a time, and only from
+ * the level AVX2 on, so that a forced baseline does not use them. A lane whose message ends takes the next one; when
+ * fewer messages than a third of the lanes are left, they are hashed one by one. */
 #include <string.h>
 
 #include "digest.h"
@@ -62,7 +62,7 @@ typedef uint32_t word16 __attribute__((vector_size(64)));
 #if DS_X86_LEVELS
 #define SIXTEEN(f, p, at) ((word16){FOUR(f, p, at, 0), FOUR(f, p, at, 4), FOUR(f, p, at, 8), FOUR(f, p, at, 12)})
 
-/* MD5 waits for each step, and a second vector fits into the gaps */
+/* each step of MD5 waits for the one before, and a second vector fills the gaps */
 #undef MD5
 #define MD5 0
 #define NAME(f) f##_avx2
@@ -114,7 +114,7 @@ typedef uint32_t word16 __attribute__((vector_size(64)));
 
 static const uint32_t START[5] = {0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u, 0xc3d2e1f0u};
 
-/* ---- which functions serve a level ---- */
+/* ---- the functions of a level ---- */
 
 typedef void (*blocks_fn)(uint32_t *, const uint8_t **, int64_t);
 
@@ -206,7 +206,7 @@ void ds_stream_end(ds_stream *stream, uint8_t *digest)
 
 /* ---- many messages ---- */
 
-/* Puts a lane's next blocks before it: its tail, or its next message. 0 when there is none. */
+/* Set a lane's next blocks: its tail, or its next message. Returns 0 if there is none. */
 static int advance(ds_batch *batch, ds_lane *lane)
 {
     while (!lane->message || !lane->blocks) {
@@ -273,7 +273,7 @@ int ds_batch_run(ds_batch *batch, int64_t budget)
         const uint8_t *p[DS_DIGEST_LANES];
         const uint64_t share = (uint64_t)(budget / n + 63) / 64;
         blocks = blocks < share ? blocks : share;
-        for (int l = 0; l < lanes; l++) { /* an idle lane repeats the first one; nobody reads its result */
+        for (int l = 0; l < lanes; l++) { /* an idle lane repeats the first one; its result is not used */
             const ds_lane *lane = active[l < n ? l : 0];
             p[l] = lane->at;
             for (int w = 0; w < 5; w++)

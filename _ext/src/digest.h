@@ -8,7 +8,7 @@ enum { DS_MD5, DS_SHA1 };
 
 #define DS_DIGEST_LANES 16 /* messages side by side at most */
 
-/* A stream that is fed piece by piece. */
+/* An incremental digest. */
 typedef struct {
     uint32_t state[5];
     int algorithm, level;
@@ -37,7 +37,7 @@ typedef struct {
     uint32_t state[5];
 } ds_lane;
 
-/* Many messages on their way through the lanes. */
+/* The state of many messages that share the lanes. */
 typedef struct {
     ds_message *messages;
     int64_t count, next;

@@ -5,7 +5,7 @@
  *   WORD, LANES     one word of every message
  *   GATHER(f, p, at) f(p[0] + at) ... f(p[LANES - 1] + at) as one WORD
  *   MD5, SHA1       which of the two it is for
- * state holds word after word, LANES of each; p[l] points to the blocks of message l and moves behind them. */
+ * state holds word after word, LANES of each; p[l] points to the blocks of message l and is advanced past them. */
 
 #define ROTATE(x, n) (((x) << (n)) | ((x) >> (32 - (n))))
 

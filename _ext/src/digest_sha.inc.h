@@ -1,5 +1,5 @@
-/* SHA1 by the CPU's own rounds (SHA extensions). One message waits for each group of four rounds, so a second one fits
- * into the gaps. digest.c includes this once; only `has_sha` CPUs run it. */
+/* SHA1 by the CPU's own rounds (SHA extensions). Each group of four rounds waits for the one before, so a second
+ * message fills the gaps. digest.c includes this once; only `has_sha` CPUs run it. */
 
 #define SHA_TARGET __attribute__((target("sha,sse4.1,ssse3")))
 

@@ -1,12 +1,12 @@
 /* Left folds of the rows of a matrix into a row of totals.
  *
- * Integers wrap. A NaN among the terms stays in sums and products. Max and min pass over it and say so: tests for NaN
- * that keep it cost as much as the rest. Which NaN comes of two, and which zero of +0 and -0, is the compiler's choice;
- * callers that need these bits look for NaN and zeros in the totals.
+ * Integers wrap. Sums and products propagate NaN. Max and min ignore it and return 1 if there was one, since
+ * propagating it would cost as much as the rest. Which of two NaN, and which of +0 and -0, is the result is the
+ * compiler's choice; callers that need these bits check the totals for NaN and zeros.
  */
 #include "fold.h"
 
-enum { TILE = 8192 }; /* bytes of the totals that stay in the L1 cache while the rows go past */
+enum { TILE = 8192 }; /* bytes of the totals that stay in the L1 cache while the rows are read */
 
 #define LOOP(NAME, T, OP)                                                                                              \
     static int NAME(T *restrict total, const T *restrict terms, int64_t rows, int64_t stride, int64_t size)            \

@@ -19,10 +19,10 @@
 #define TILE_SQUARE 128          /* bytes of a tile along both sides when both are wide */
 #define REPEATS 16               /* repeats of a block that lie next to each other in the destination */
 #define SOURCE_REPEATS 64        /* repeats of a block that lie next to each other in the source */
-#define PANEL 1024               /* bytes of a block that a tile joins with those behind it */
+#define PANEL 1024               /* bytes of a block that a tile joins with the next ones */
 #define JOINED 576               /* bytes of blocks that one tile joins: whole cache lines for 16 x 9 */
 #define UNIT 40960               /* bytes of a transposed tile, with all its repeats */
-#define NEAR_UNIT 8192           /* bytes of a tile up to which the next one is asked for into L1 and not into L2 */
+#define NEAR_UNIT 8192           /* bytes of a tile up to which the next one is prefetched into L1, not L2 */
 #define SCRATCH 65536            /* bytes of a tile with rows rounded up to cache lines, on the stack */
 #define RUNS 16                  /* runs of a copy tile along the destination's order */
 #define RUN_BYTES 4096           /* bytes of a copy tile along the source's order */
@@ -334,7 +334,7 @@ AVX2_INLINE void copy_short(char *dst, const char *src, int64_t bytes) {
     if (bytes & 1) *dst = *src;
 }
 
-/* Store whole cache lines past the cache; the ragged ends, whose lines a neighbour will touch too, through it. */
+/* Store whole cache lines past the cache; the ragged ends, whose lines a neighbour writes too, go through it. */
 AVX2 static void stream_row(char *dst, const char *src, int64_t bytes) {
     int64_t head = smaller(bytes, -(int64_t)(uintptr_t)dst & (LINE - 1));
     copy_short(dst, src, head);
@@ -347,7 +347,7 @@ AVX2 static void stream_row(char *dst, const char *src, int64_t bytes) {
     copy_short(dst, src, bytes);
 }
 
-/* What is still to be asked for of the next tile's source: `groups` of `rows` of `bytes`; now in `row` of `group`. */
+/* The part of the next tile's source to prefetch: `groups` of `rows` of `bytes`; now at `row` of `group`. */
 typedef struct {
     const char *group;
     int64_t groups, jump, rows, step, bytes, row, at;
@@ -367,7 +367,7 @@ static ds_cursor cursor(const char *src, const ds_dim axis[DS_AXES], int esize) 
     return next;
 }
 
-/* Ask for so many bytes more. Requests keep pace with the work: those that come in bursts wait for each other. */
+/* Prefetch the next bytes. Requests are spread over the work, since those of a burst would wait for each other. */
 static void prefetch(ds_cursor *next, int64_t bytes) {
     while (bytes > 0 && next->groups > 0) {
         const char *line = next->group + next->row * next->step + next->at;
@@ -595,7 +595,7 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         tile[k] = smaller(tile[k], axis[k].n);
         job->unit_bytes *= tile[k];
     }
-    /* walk along the side that has the shorter stretches: the other one copes without its neighbours */
+    /* walk along the side with the shorter contiguous runs, which needs its neighbours in cache */
     int64_t least = job->kind == DS_COPY ? 1 : esize;
     int64_t stretch_d = contiguous(axis, tile, least, 0), stretch_s = contiguous(axis, tile, least, 1);
     job->stream = level >= DS_AVX2 && stream != 0 && (stream > 0 || total >= STREAM_FROM);
@@ -605,7 +605,7 @@ int ds_layout_plan(ds_job *job, const ds_dim *dims, int ndim, int esize, int lev
         job->stream = stretch_d >= LINE && mirror(part, esize).bytes <= SCRATCH;
     }
     int repeated = job->kind == DS_TRANSPOSE && axis[DS_K].n > 1;
-    int by_source = stretch_s < stretch_d || (repeated && job->stream); /* such stores do not wait: reads go first */
+    int by_source = stretch_s < stretch_d || (repeated && job->stream); /* streaming stores do not wait, so that reads decide */
     job->ahead = by_source && repeated;
     for (int k = 0; k < DS_AXES; k++) add_loop(job, k, axis[k], tile[k], by_source);
     for (int k = 0; k < n; k++) add_loop(job, -1, dim[k], 1, by_source);

@@ -20,10 +20,10 @@ typedef struct {
 enum { DS_I, DS_J, DS_K, DS_L, DS_AXES };
 enum { DS_COPY, DS_TRANSPOSE };
 
-/* A copy made ready: `loops` from the outermost to the innermost; one unit is one pass through all of them.
+/* A planned copy: `loops` from the outermost to the innermost; one unit is one pass through all of them.
  *
  * DS_TRANSPOSE  source is contiguous along I, destination along J; K repeats the block.
- *               L, if there is one, goes on with the destination's rows where the block ends: a longer I.
+ *               L, if there is one, continues the destination's rows after the block, like a longer I.
  * DS_COPY       contiguous runs, whose bytes are axis K, tiled along I and J.                                */
 typedef struct {
     int kind, esize, level, stream, ahead, nloops;

@@ -39,13 +39,13 @@ static double lane_sum(const double *lanes)
     return s[0];
 }
 
-/* ln z for z > 0 within double's normal range; infinities and NaN give themselves */
+/* ln z for z > 0 within double's normal range; infinities and NaN are returned unchanged */
 static inline double logarithm(double z)
 {
     uint64_t u, e;
     double m, k;
     memcpy(&u, &z, sizeof u);
-    e = (u >> 52) | 0x4330000000000000u; /* 2^52 + exponent: integers to double without the CPU's help */
+    e = (u >> 52) | 0x4330000000000000u; /* 2^52 + exponent: integers to double without a conversion */
     memcpy(&k, &e, sizeof k);
     k -= 0x1p52 + 1023;
     u = (u & 0x000fffffffffffffu) | 0x3ff0000000000000u;

@@ -17,7 +17,7 @@
         }                                                                                                              \
     } while (0)
 
-/* Extrema of floats; NaN is passed over. */
+/* Extrema of floats; NaN is ignored. */
 TARGET static void LEVEL(extrema)(float *low, float *high, const float *restrict x, int64_t n)
 {
     float lows[LANES], highs[LANES];
@@ -91,7 +91,7 @@ TARGET static void LEVEL(measure)(dm_moments *out, const float *restrict a, cons
     out->absolute = lane_sum(absolute);
     out->squares = lane_sum(squares);
     out->relative = lane_sum(relative);
-    /* none of them is negative, so a sum is NaN only where an element is */
+    /* no element is negative, so a sum is NaN only if an element is */
     out->absolute_max = out->absolute != out->absolute ? (double)NAN : gap_max;
     out->relative_max = out->relative != out->relative ? (double)NAN : ratio_max;
 }

@@ -11,7 +11,7 @@
  *   T(1) = leaf, T(n) = merge(T(k), T(n - k)) with k the largest power of two below n,
  * so a block of a power of two of chunks at a multiple of its size is always one node: threads measure such blocks and
  * change no bit. Products of float16, bfloat16 and float32 are exact in double, so there a fused multiply-add is the
- * same as a multiplication and an addition. Chunks whose sumsq is finite hold neither NaN nor infinity; only the others
+ * same as a multiplication and an addition. Chunks whose sumsq is finite contain neither NaN nor infinity; only others
  * are read once more, from cache, to count them.
  *
  * The caller guarantees that the data are aligned to their element, in native byte order and that a bool is one byte,
@@ -27,7 +27,7 @@
 #endif
 
 #define LANES 16
-#define BLOCK 2048 /* elements of the passes that go twice over the same, cached memory */
+#define BLOCK 2048 /* elements per block of loops with two passes, so that the second one reads from cache */
 
 typedef struct {
     double sum[LANES], sumsq[LANES];
@@ -83,7 +83,7 @@ ds_stats ds_tree_root(const ds_tree *tree)
     return root;
 }
 
-/* ---- float16 and bfloat16 as float, exactly, without the CPU's help ---- */
+/* ---- float16 and bfloat16 as float, exactly, without conversion instructions ---- */
 
 static inline float bits_to_float(uint32_t u)
 {
@@ -98,7 +98,7 @@ static inline float f16_to_float(uint16_t h)
 {
     /* masks, not branches: gcc vectorises this */
     const int32_t body = (int32_t)(h & 0x7fffu) << 13;
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: the biases apart */
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, step = 112u << 23; /* 112: difference of the biases */
     const uint32_t subnormal = 0u - (uint32_t)(body < 1 << 23), special = 0u - (uint32_t)(body >= 31 << 23);
     const float tiny = bits_to_float((uint32_t)body + (113u << 23)) - bits_to_float(113u << 23); /* exact */
     uint32_t tiny_bits;
@@ -113,7 +113,7 @@ static inline double u64_to_double(uint64_t x)
     return (double)(int64_t)(x >> 32) * 4294967296.0 + (double)(int64_t)(x & 0xffffffffu);
 }
 
-/* ---- what follows a chunk: rare second looks, in scalar code that is the same at every level ---- */
+/* ---- after a chunk: rare second passes, in scalar code that is the same at every level ---- */
 
 #define LOAD(T, p, i) (memcpy(&v, (const char *)(p) + (i) * (int64_t)sizeof(T), sizeof(T)), v)
 

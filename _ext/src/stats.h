@@ -44,7 +44,7 @@ ds_stats ds_tree_root(const ds_tree *tree);
 /* Pushes the chunks of `n` elements; only the last call on a tree may end inside a chunk. */
 void ds_measure(ds_tree *tree, const void *data, int64_t n, int dtype, int level);
 
-/* OR of all 8-byte words: as fast as one core reads. The yardstick of the benchmarks. */
+/* OR of all 8-byte words, as fast as one core reads: the reference of the benchmarks. */
 uint64_t ds_read_words(const void *data, int64_t words, int level);
 
 #endif

@@ -64,7 +64,7 @@ TARGET static void LEVEL(small_bool)(lanes_t *out, const uint8_t *x, int64_t n)
     out->zero = n - ones;
 }
 
-/* ---- types that a plain lane loop serves: two passes over each cached block ---- */
+/* ---- types with a plain lane loop: two passes over each cached block ---- */
 
 #define LANED(NAME, T, COUNT, LOW, HIGH, TO_DOUBLE)                                                                    \
     TARGET static void LEVEL(NAME##_sums)(double *restrict sum, double *restrict sumsq, const T *restrict x, int n)    \
@@ -247,7 +247,7 @@ HALF(half_bf16, bf16_to_float)
     }
 #endif
 
-/* one element behind the last full group of 16 */
+/* one element after the last full group of 16 */
 static inline void LEVEL(tail)(lanes_t *out, int lane, double d)
 {
     out->sum[lane] += d;

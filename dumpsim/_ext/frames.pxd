@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 
 cdef enum:
-    MET = 512  # codes whose kinds are at hand, one for each remainder of their ids
+    MET = 512  # size of the cache of kinds, indexed by the id of a code modulo it
 
 
 ctypedef struct met_code:

@@ -333,7 +333,7 @@ def _gather(op: Operator) -> Scheme:
     if axis != 0 and table[axis] != 1 and any(count != 1 for count in ids):
         raise strategy_error(op, f"param is split at dim (axis){axis} ,index can't be split.")
     if axis != 0:
-        raise strategy_error(op, f"axis {axis} of Gather, supported is only axis 0")
+        raise strategy_error(op, f"Gather cannot be cut along axis {axis}, only axis 0 is supported")
     rows = ["p"] if table[0] > 1 else []
     labels = [f"i{axis}" for axis in range(len(ids))]
     columns = [f"c{axis}" for axis in range(1, len(table))]

@@ -460,7 +460,7 @@ REFUSED = {
     "slice with steps": (
         operator("StridedSlice", [(4, 8)], [(1, 2)], constants={1: (0, 0), 2: (4, 8), 3: (1, 2)}), "stride is not 1",
     ),
-    "columns": (operator("Gather", [(4, 8), (2,)], [(1, 1), (1,)], constants={2: 1}), "only rows"),
+    "columns": (operator("Gather", [(4, 8), (2,)], [(1, 1), (1,)], constants={2: 1}), "only axis 0"),
     "window": (operator("Conv2D", [(2, 2, 4, 4), (2, 2, 2, 2)], [(1, 1, 1, 1), (1, 1, 1, 2)]), "height and width"),
     "height": (operator("Conv2D", [(2, 2, 4, 4), (2, 2, 2, 2)], [(1, 1, 2, 1), (1, 1, 1, 1)]), "height and width"),
     "channels": (operator("Conv2D", [(2, 2, 4, 4), (2, 2, 2, 2)], [(1, 2, 1, 1), (1, 1, 1, 1)]), "shard num of c-in"),

@@ -1,1 +1,1 @@
-"""Dumps by an ACL config, whatever front end has made the models: ``aclmdlInitDump``, ``aclmdlSetDump``."""
+"""Dumps configured by an ACL config, for models of any front end: ``aclmdlInitDump``, ``aclmdlSetDump``."""

@@ -1,4 +1,4 @@
-"""Starts, replaces and ends the dump of an ACL config on the session of the rank. [spec ge 2, 2.4, 2.7]"""
+"""Start, replace and end the dump of an ACL config in the session of the rank. [spec ge 2, 2.4, 2.7]"""
 
 import os
 import sys
@@ -34,28 +34,28 @@ class _AclDump:
 
 
 def dump_of() -> "DumpService | None":
-    """The dump that is set."""
+    """Return the current dump, None if there is none."""
     return current().get(_AclDump).service
 
 
 def set_dump(path: "str | os.PathLike[str]", *, known: Collection[str] = ()) -> None:
-    """Dump as an ACL config says: models that are loaded from now on, and operators outside of models.
+    """Set the dump of an ACL config, for models that are loaded from now on and operators outside models.
 
-    A config that only adds models to the one before extends that dump; any other one replaces it.
+    A config that only adds models to the previous one extends its dump; any other one replaces it.
 
     Parameters
     ----------
     path : path-like
         The JSON file.
     known : collection of str
-        Items that the caller knows to have no effect by the file: nothing is said of them.
+        Items of the file that are known to have no effect and need no warning.
 
     Raises
     ------
     DumpConfigError
-        For a config that CANN refuses, with its code and text.
+        For a config that CANN rejects, with its code and text.
     UnsupportedError
-        On a device that is not an Ascend, and for legal settings that are not emulated.
+        On a device that is not an Ascend, and for valid settings that are not emulated.
     """
     name = os.fspath(path)
     try:
@@ -86,7 +86,7 @@ def set_dump(path: "str | os.PathLike[str]", *, known: Collection[str] = ()) -> 
 
 
 def finalize_dump() -> None:
-    """End the dump that is set, and report it; without one, do nothing."""
+    """End the current dump and report it; without one, do nothing."""
     state = current().get(_AclDump)
     session = state.session() if state.session is not None else None
     service, exceptions = state.service, state.exceptions
@@ -108,7 +108,7 @@ def finalize_dump() -> None:
 
 
 def _extends(state: _AclDump, request: DumpRequest) -> bool:
-    """Whether a request is the present one with other models."""
+    """Whether a request differs from the current one only in its models."""
     if state.service is None or state.session is None or state.session() is not Session.current():
         return False
     present = state.service.request
@@ -128,7 +128,7 @@ def _start(state: _AclDump, session: Session, request: DumpRequest) -> None:
     info = SessionInfo(
         target=session.target,
         chip=session.chip.name,
-        jit_level="O2",  # models run whole
+        jit_level="O2",  # models are whole graphs
         saturation=overflow_mode(session.chip, os.environ) is OverflowMode.SATURATION,
         rank=current().rank,
         device_id=session.device_id,
@@ -164,13 +164,13 @@ def _arm(state: _AclDump, session: Session, scene: str, path: str | None) -> Non
 
 
 def _lifetimes(session: "ref[Session]") -> "tuple[object, ...]":
-    """Life times of the session's tensors; the dump does not keep the session alive."""
+    """Return the lifetimes of the session's tensors; the dump does not keep the session alive."""
     alive = session()
     return () if alive is None else tuple(alive.lifetimes())
 
 
 def _log(level: str, function: str, text: str) -> None:
-    """A line of CANN's log."""
+    """Print a line of CANN's log."""
     print(
         f"[{level}] ACL({os.getpid()},python):{f' [{function}]' if function else ''} {text}",
         file=sys.stderr,

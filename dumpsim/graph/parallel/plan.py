@@ -16,7 +16,7 @@ from dumpsim.core.cutting import (
     layouts_of,
     layouts_over,
     names_of,
-    refused,
+    strategy_error,
 )
 from dumpsim.core.cuttingrules import default_strategy, scheme_of
 from dumpsim.core.errors import UnsupportedError
@@ -185,10 +185,10 @@ def _with_output(operator: Operator, scheme: Scheme, wanted: Any) -> Scheme:
     if row == plain:
         return scheme
     if scheme.reduction is None or operator.op_type not in ("MatMul", "Gather"):
-        raise refused(operator, f"the output cannot be cut into {row}")
+        raise strategy_error(operator, f"the output cannot be cut into {row}")
     (label,) = scheme.reduction.labels
     if row != (plain[0] * counts[label], *plain[1:]):
-        raise refused(operator, f"the output cannot be cut into {row}")
+        raise strategy_error(operator, f"the output cannot be cut into {row}")
     output: Labels = [(*names_of(scheme.outputs[0][0]), label), *scheme.outputs[0][1:]]
     return replace(scheme, outputs=[output], reduction=Reduction("scatter", (label,)))
 
