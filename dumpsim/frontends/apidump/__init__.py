@@ -1,1 +1,1 @@
-"""API dump: what every API of a running network takes and gives, as TroubleShooter's api_dump writes it."""
+"""API dump: inputs and outputs of every API that a network calls, in the format of TroubleShooter's api_dump."""

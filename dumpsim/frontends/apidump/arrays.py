@@ -1,4 +1,4 @@
-"""What is recorded of a numpy array or a number: the fields of its info line and the bytes of its npy file."""
+"""The record of a numpy array or a number: the fields of its info line and the bytes of its npy file."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["ArrayValues", "described", "npy_parts"]
 
 
 class ArrayValues(NamedTuple):
-    """Max, min and mean as the info line prints them; NaN where there are none."""
+    """Max, min and mean as the info line prints them; NaN if there are none."""
 
     max: Any
     min: Any
@@ -24,14 +24,14 @@ _NONE = ArrayValues(math.nan, math.nan, math.nan)
 
 
 def described(value: Any, *, exact: bool = False) -> ArrayValues:
-    """Statistics of an array, or of a number, which is its own maximum.
+    """Return the statistics of an array, or of a number, which is its own maximum.
 
     Parameters
     ----------
     value : ndarray, bool, int or float
     exact : bool
-        numpy's reductions in the array's own type, as 1.0.17 takes them; else one pass that sums in double. Both are
-        rounded to float32 in the end. [spec api_dump 1.4]
+        Use numpy's reductions in the array's own type, as 1.0.17 does; otherwise sum in double in one pass. Both
+        results are rounded to float32. [spec api_dump 1.4]
 
     Examples
     --------
@@ -58,10 +58,10 @@ def described(value: Any, *, exact: bool = False) -> ArrayValues:
 
 
 def npy_parts(value: Any) -> "tuple[bytes | memoryview, ...]":
-    """The npy file of an array or a number, with a copy of its data: the network may write into the array soon.
+    """Return the npy file of an array or a number, with a copy of its data, since the network may overwrite the array.
 
-    Types that numpy has no name for are widened exactly: bfloat16 and float8 to float32, int4 to int8; the info line
-    tells which it was.
+    Types that numpy does not have are widened exactly: bfloat16 and float8 to float32, int4 to int8; the info line
+    contains the original type.
 
     Raises
     ------

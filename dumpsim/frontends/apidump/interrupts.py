@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT during an API dump: everything recorded is written, then the signal takes its course."""
+"""SIGTERM and SIGINT during an API dump: write everything recorded before the previous handler runs."""
 
 import os
 import signal
@@ -13,17 +13,17 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interrupts:
-    """Flushes before a signal ends the process.
+    """Signal handlers that flush the dump before the process ends.
 
-    Handlers run in the main thread between two of its instructions. Where it is within ``with interrupts:`` the signal
-    waits until that block has ended, so that `flush` never meets half of what it writes; a second signal does not wait.
+    Handlers run in the main thread between two instructions. Inside ``with interrupts:`` a signal is deferred to the
+    end of the block, so that `flush` never sees incomplete data; a second signal is not deferred.
 
     Parameters
     ----------
     flush : callable
         Writes everything; must not raise.
     leave : callable
-        Called when the signal ends the process at once, without `atexit`; must not raise.
+        Called if the signal ends the process immediately, without `atexit`; must not raise.
 
     Examples
     --------
@@ -63,13 +63,13 @@ class Interrupts:
                 self._handle(number, None)
 
     def install(self) -> None:
-        """Take over the signals that end the process; nothing outside of the main thread, which alone may."""
+        """Install the handlers; do nothing outside the main thread, which is the only one that can."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._active = True
         for number in _SIGNALS:
             before = signal.getsignal(number)
-            # a handler of C code cannot be called from here, and a signal that is ignored stays so
+            # a handler in C cannot be called from here, and ignored signals remain ignored
             if before not in (None, signal.SIG_IGN, self._handler):
                 self._before[number] = before
                 signal.signal(number, self._handler)
@@ -100,7 +100,7 @@ class Interrupts:
 
 
 def _still_active(number: int, handler: Any) -> Any:
-    """The handler, or the one before it where it is of a dump that has ended."""
+    """Return the handler; if it belongs to a dump that has ended, the one before it."""
     owner = getattr(handler, "__self__", None)
     while isinstance(owner, Interrupts) and not owner._active:
         handler = owner._before.get(number, signal.SIG_DFL)

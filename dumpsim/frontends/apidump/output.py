@@ -1,9 +1,9 @@
-"""The files of an API dump: info lines, stacks, and arrays that a thread of their own writes.
+"""The files of an API dump: info lines, stacks, and arrays, which a background thread writes.
 
 ::
 
     <output_path>/rank<r>/                    0700
-        .dumpsim-claim-<framework>            while it is written
+        .dumpsim-claim-<framework>            during the dump
         <framework>_api_dump/<record>.npy     0700 / 0400
         <framework>_api_dump_info.pkl         0600, text
         <framework>_api_dump_stack.json       0600
@@ -33,17 +33,17 @@ __all__ = ["Output", "npy_header"]
 
 LOG = logging.getLogger("troubleshooter.log")
 
-_LINES = 1 << 9  # info lines that wait before they are spelt and written together
-# failures that say nothing of the files after it; no number: the name cannot be one
+_LINES = 1 << 9  # number of info lines that are formatted and written together
+# errors that concern one file only, not the following ones; None: the name is invalid
 _OF_ONE_FILE = frozenset({errno.EFBIG, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EINTR, None})
-_INTERVAL = 0.5  # seconds after which lines and stacks are on their way to the disk, whatever happens to the process
-_SHARE = 50  # writing stacks takes at most this part of the time
-_PENDING = 256 << 20  # bytes of arrays that may wait for the disk
+_INTERVAL = 0.5  # seconds after which lines and stacks are written, so that a killed process loses little
+_SHARE = 50  # writing stacks takes at most 1 / _SHARE of the time
+_PENDING = 256 << 20  # largest number of queued bytes of arrays
 
 
 @lru_cache(maxsize=4096)
 def npy_header(descr: str, shape: tuple[int, ...]) -> bytes:
-    """The header that numpy writes for an array in C order.
+    """Return the header that numpy writes for an array in C order.
 
     Examples
     --------
@@ -61,21 +61,21 @@ class Output:
     Parameters
     ----------
     root : path
-        The user's ``output_path``; made here with its rank directory.
+        The user's ``output_path``; created here with its rank directory.
     framework : str
         ``torch``, ``mindspore`` or ``mindtorch``.
     rank : int
     pending : int
-        Bytes of arrays that may wait; more makes the caller wait for the disk.
+        Largest number of queued bytes of arrays; beyond it the caller waits for the disk.
     durable : bool
-        As of `Sink`.
+        See `Sink`.
 
     Attributes
     ----------
     lines : Lines
-        Takes info lines: a record's name, and its line from the type on, as `tail_of` spells it.
+        Queue of info lines: a record's name, and its line from the type on, as formatted by `tail_of`.
     files : int
-        Arrays given so far.
+        Number of arrays so far.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Output:
         self.stack = f"{framework}_api_dump_stack.json"
         self.lines = Lines(_LINES, self._write_lines)
         self.files = 0
-        self.interrupts = Interrupts(self._interrupted, self._give_back)
+        self.interrupts = Interrupts(self._interrupted, self._release_claim)
         self._sink = Sink(file_mode=0o600, durable=durable)
         self._durable = durable
         self._begun = False
-        self._refused = False  # the directory is another process's: nothing is written
+        self._refused = False  # another process owns the directory: nothing is written
         self._claim: Claim | None = None
         self._stacks: Callable[[], bool] | None = None
         self._stacks_due = 0.0
@@ -107,10 +107,10 @@ class Output:
         self._pid = os.getpid()
         self._pending = pending
         self.rank = -1
-        self.go(rank)
+        self.set_rank(rank)
 
-    def go(self, rank: int) -> None:
-        """Into the directory of a rank; what has begun stays where it is."""
+    def set_rank(self, rank: int) -> None:
+        """Use the directory of a rank, unless the dump has begun."""
         if rank == self.rank or self._begun:
             return
         self.rank = rank
@@ -121,16 +121,16 @@ class Output:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether this is a child that was forked during the dump: its parent writes, and may have held our locks."""
+        """Whether this is a child forked during the dump: only the parent writes, which may have held our locks."""
         return os.getpid() != self._pid
 
     def begin(self) -> None:
-        """Make room before the first record: what an earlier run left under these names goes. [spec api_dump 1.2]
+        """Delete the files of an earlier run before the first record. [spec api_dump 1.2]
 
         Raises
         ------
         BadInputError
-            Another process writes this dump.
+            If another process writes this dump.
         """
         if self._begun:
             return
@@ -147,13 +147,13 @@ class Output:
         self._sink.make(self.array_directory)
         self._queue.start()
 
-    def between(self, stacks: Callable[[], bool], finish: Callable[[], None]) -> None:
-        """Say what to do while the dump goes on.
+    def set_callbacks(self, stacks: Callable[[], bool], finish: Callable[[], None]) -> None:
+        """Set the callbacks that are used during the dump.
 
         Parameters
         ----------
         stacks : callable
-            Writes the stack file where it has changed, and returns whether it did; called by the thread that writes.
+            Writes the stack file if it has changed, and returns whether it has; called by the background thread.
         finish : callable
             Writes everything; called when a signal is about to end the process.
         """
@@ -165,20 +165,20 @@ class Output:
         Raises
         ------
         BadInputError
-            Another process writes this dump.
+            If another process writes this dump.
         """
         if self._claim is None and not self.is_foreign:
             self._claim = claim(self.rank_directory, self.framework)
 
     def release(self) -> None:
-        """Give the claim and the signals back; what is recorded later is written all the same."""
+        """Release the claim and restore the signal handlers; later records are still written."""
         self.interrupts.restore()
         if self._claim is not None:
             self._claim.release()
             self._claim = None
 
     def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
-        """One npy file; the bytes must stay as they are until they are written."""
+        """Queue one npy file; the bytes must not change until they are written."""
         self.files += 1
         if self._refused:
             return
@@ -186,7 +186,7 @@ class Output:
             self._queue.put(file_name(name), parts)
 
     def stacks(self, stacks: Mapping[str, Sequence[str]]) -> None:
-        """The stack file, whole."""
+        """Write the whole stack file."""
         if self._refused:
             return
         text = stack_text(stacks).encode()
@@ -194,12 +194,12 @@ class Output:
             self._sink.write(self.rank_directory, self.stack, [text], mode=0o600)
 
     def flush(self) -> None:
-        """Everything given so far is on its way to the disk.
+        """Write everything recorded so far.
 
         Raises
         ------
         DumpWriteError
-            The first failure of the thread that writes.
+            The first error of the background thread.
         """
         if self.is_foreign:
             return
@@ -221,7 +221,7 @@ class Output:
                 raise error
 
     def close(self) -> None:
-        """Flush, and stop the thread."""
+        """Flush, and stop the background thread."""
         if self.is_foreign:
             return
         try:
@@ -239,20 +239,20 @@ class Output:
             if names:
                 try:
                     self._sink.append(self.rank_directory, self.info, lines_of(names, tails))
-                except DumpsimError as error:  # not out of the user's forward, but of the next flush
+                except DumpsimError as error:  # raised by the next flush, not in the user's forward
                     self._error = self._error or error
 
     def _tick(self) -> None:
-        """What the thread that writes does from time to time."""
+        """Write lines and stacks; called periodically by the background thread."""
         self._write_lines()
         begun = time.monotonic()
         if self._stacks is None or begun < self._stacks_due:
             return
         try:
             written = self._stacks()
-        except DumpsimError:  # the next flush tries again, and reports
+        except DumpsimError:  # the next flush tries again and raises
             written = True
-        if written:  # all of them each time: the more there are the longer until the next time
+        if written:  # the whole file is written each time, so the interval grows with its size
             now = time.monotonic()
             self._stacks_due = now + _SHARE * (now - begun)
 
@@ -263,13 +263,13 @@ class Output:
         except Exception as error:
             LOG.warning("[*User Warning*] %s", "; ".join([str(error), *getattr(error, "__notes__", ())]))
 
-    def _give_back(self) -> None:
+    def _release_claim(self) -> None:
         if self._claim is not None:
             self._claim.release()
 
 
 class _Queue:
-    """Arrays on their way to the disk, bounded by bytes; its thread also calls `tick` from time to time."""
+    """A queue of arrays to write, bounded in bytes; its thread also calls `tick` periodically."""
 
     def __init__(self, directory: str, limit: int, *, durable: bool, tick: Callable[[], None]) -> None:
         self._directory = directory
@@ -281,7 +281,7 @@ class _Queue:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = False
-        self._refused = False  # the directory refuses files: the rest is not tried one by one
+        self._refused = False  # the directory is not writable: the remaining files are dropped
         self._dropped = 0
         self._error: DumpsimError | None = None
 

@@ -1,4 +1,4 @@
-"""Where the values are that a call takes and gives: positions in sequences, words for the keys of dicts."""
+"""Names of the leaves of arguments and results: positions in sequences, words for keys of dicts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LONGEST", "TOO_DEEP", "held", "leaves", "tensors", "words"]
+__all__ = ["LONGEST", "TOO_DEEP", "leaves", "tensors", "unrecorded", "words"]
 
-LONGEST = 160  # characters of a place: a file name has room for them and the name of the call
+LONGEST = 160  # characters of a place, so that a file name has room for the name of the call
 TOO_DEEP = "place too deep for the name of a file"
 
-_LONGEST = 64  # characters of a word: a file name has room for some of them
+_LONGEST = 64  # characters of a word, so that a file name has room for several of them
 _HOLDERS: tuple[tuple[type | tuple[type, ...], str], ...] = ((dict, "dict"), ((set, frozenset), "set"))
 
 
 def leaves(value: Any, *, into_dicts: bool = False) -> Iterator[tuple[str, Any]]:
-    """The values inside of lists and tuples with their places; those inside of dicts where asked for.
+    """Yield the leaves of lists and tuples, optionally of dicts, with their places.
 
-    A container that is met again inside of itself is a leaf.
+    A container that contains itself is a leaf there.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def _leaves(value: Any, place: str, into_dicts: bool, around: tuple[Any, ...]) -
 
 
 def words(keys: Iterable[Any]) -> list[str]:
-    """A word for each key: part of a file name, no position of its own, and no other key's.
+    """Return a word for each key that is valid in a file name and unique.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def words(keys: Iterable[Any]) -> list[str]:
     return found
 
 
-def held(leaf: Any, tensor: type) -> tuple[str, int]:
-    """What a leaf that is not recorded holds, and how many: tensors in a holder of another kind, or values of numpy.
+def unrecorded(leaf: Any, tensor: type) -> tuple[str, int]:
+    """Return what an unrecorded leaf contains, and how many: tensors in another kind of container, or numpy values.
 
     Examples
     --------
-    >>> held({"a": 1.0, "b": [2.0]}, float), held(3, float), held({1.0}, float)
+    >>> unrecorded({"a": 1.0, "b": [2.0]}, float), unrecorded(3, float), unrecorded({1.0}, float)
     (('tensor in a dict', 2), ('', 0), ('tensor in a set', 1))
     """
     for kind, name in _HOLDERS:
@@ -87,7 +87,7 @@ def held(leaf: Any, tensor: type) -> tuple[str, int]:
 
 
 def tensors(value: Any, tensor: type) -> int:
-    """How many tensors are in lists, tuples, dicts and sets.
+    """Return the number of tensors in lists, tuples, dicts and sets.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arguments of start, and which calls they select."""
+"""Arguments of start, and the calls that they select."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class Request:
 
     @classmethod
     def checked(cls, mode: Any, scope: Any, dump_type: Any, filter_data: Any, filter_stack: Any) -> "Request":
-        """From what the script gave."""
+        """Check the arguments of the script and return the request."""
         _check_choice("mode", "mode", mode, MODES)
         _check_choice("dump_type", "support_dump_type", dump_type, DUMP_TYPES)
         _check_type("scope", scope, list)
@@ -73,7 +73,7 @@ def _check_choice(name: str, vendor_name: str, value: Any, allowed: tuple[str, .
     hash(value)  # a list is a TypeError here, as in the real tool
     if value not in allowed:
         raise ScriptValueError(
-            f"{value!r} is not known",
+            f"unknown value {value!r}",
             vendor=f"For parameter '{vendor_name}', value '{value}' is illegal. Valid values are {set(allowed)}",
             where=f"api_dump_start({name}=)",
             allowed=allowed,
@@ -128,14 +128,14 @@ def _scope(vendor: str) -> ScriptValueError:
 
 @dataclass(slots=True)
 class Memory:
-    """What 1.0.17 does not forget between two starts, nor two inits. [spec api_dump 1.9, 1 and 2]
+    """The state that 1.0.17 keeps between starts, and even inits. [spec api_dump 1.9, 1 and 2]
 
     Attributes
     ----------
     begun, ended : bool
-        How far a range has come.
+        Progress of a range.
     answers : dict
-        By mode, the last answers for a name.
+        By mode, cached results for names.
     """
 
     begun: bool = False
@@ -143,7 +143,7 @@ class Memory:
     answers: dict[str, dict[str, bool]] = field(default_factory=lambda: {"list": {}, "api_list": {}})
 
     def recall(self, mode: str, name: str, answer: Callable[[str], bool]) -> bool:
-        """The answer that was given last time, of the last 128 names; else the one that holds now."""
+        """Return the cached result of a name, for the last 128 names; otherwise the current one."""
         known = self.answers[mode]
         found = known.pop(name) if name in known else answer(name)
         known[name] = found
@@ -153,15 +153,15 @@ class Memory:
 
 
 class Selection:
-    """Which calls of one start are recorded; `range` remembers how far the run has come.
+    """The calls that are recorded after one start; `range` depends on the calls so far.
 
     Parameters
     ----------
     request : Request
     exact : bool
-        With the defect of 1.0.17: names lose trailing letters before they are looked at. [spec api_dump 1.9]
+        Reproduce a defect of 1.0.17: names lose trailing letters before they are compared. [spec api_dump 1.9]
     memory : Memory, optional
-        With the other one: what earlier starts have left.
+        Reproduce another one: use the state of earlier starts.
     """
 
     def __init__(self, request: Request, *, exact: bool = False, memory: Memory | None = None) -> None:
@@ -174,7 +174,7 @@ class Selection:
         self._names = frozenset(request.scope)
 
     def takes(self, name: str) -> bool:
-        """Whether the call ``Kind_API_count`` or the layer ``LAYER_path`` is recorded; asked once, in order."""
+        """Whether the call ``Kind_API_count`` or the layer ``LAYER_path`` is recorded; called once each, in order."""
         if self._mode == "all":
             return True
         if self._exact:

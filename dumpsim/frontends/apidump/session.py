@@ -1,4 +1,4 @@
-"""A dump from init to close: what the sessions of all frameworks share."""
+"""A dump from init to close: the base class of the sessions of all frameworks."""
 
 import logging
 import threading
@@ -18,28 +18,28 @@ LOG = logging.getLogger("troubleshooter.log")
 
 
 def is_durable() -> bool:
-    """Whether the run was asked to bring files to stable storage."""
+    """Whether the run flushes files to disk (``--durable``)."""
     return RunSettings.from_environment(current().environment).durable
 
 
 class ApiSession(Recorder):
-    """What a framework's side of an API dump builds on.
+    """Base class of the session of a framework.
 
     Parameters
     ----------
     output : Output
     stacks : Stacks
     exact : bool
-        As 1.0.17 in everything that shows in names, order and numbers.
+        Behave as 1.0.17 in everything that affects names, order and numbers.
     retain_backward : bool
-        Also gradients with respect to recorded outputs.
+        Record gradients with respect to recorded outputs too.
 
     Attributes
     ----------
     skipped : Counter
-        Values that were not recorded, by reason.
+        Number of values that were not recorded, by reason.
     closed : bool
-        No more starts.
+        Whether the session has been closed.
     """
 
     stacks: Stacks
@@ -52,7 +52,7 @@ class ApiSession(Recorder):
         self.selection = Selection(Request())
         self.ask(Request())
         self._writing = threading.RLock()
-        output.between(self._write_stacks, self.flush)
+        output.set_callbacks(self._write_stacks, self.flush)
         self._lines_at_start = 0
 
     def __enter__(self) -> "ApiSession":
@@ -62,7 +62,7 @@ class ApiSession(Recorder):
         self.close()
 
     def start(self, request: Request, memory: Memory | None = None) -> None:
-        """Record from here; counters go on where they were."""
+        """Record from here; counters continue."""
         self._check_open()
         self.ask(request)
         self.selection = Selection(request, exact=self.exact, memory=memory)
@@ -106,7 +106,7 @@ class ApiSession(Recorder):
                 self.output.flush()
 
     def close(self) -> None:
-        """Stop listening, and end the thread that writes; nothing remains."""
+        """Unsubscribe, write everything, and end the background thread."""
         if self.closed:
             return
         self.recording = False
@@ -119,34 +119,35 @@ class ApiSession(Recorder):
             current().cancel(self._at_exit)
 
     def begin(self) -> None:
-        """Make room before the first record."""
+        """Delete old files before the first record."""
         with self.output.interrupts, self._writing:
             if self.begun:
                 return
-            current().at_close(self._at_exit)  # first: it reports a directory that cannot be made, if nobody stops
+            # first, so that a directory that cannot be created is reported even without a stop
+            current().at_close(self._at_exit)
             try:
                 self.output.begin()
             finally:
                 self.begun = True
 
     def skip(self, reason: str, number: int = 1) -> None:
-        """Count what was not recorded."""
+        """Count values or calls that were not recorded."""
         if number:
             self.skipped[reason] += number
 
-    # what the framework's side does
+    # implemented by subclasses
 
     def listen(self) -> None:
-        """Hear the calls that matter now; after each start and stop."""
+        """Subscribe to the calls that are needed now; called after each start and stop."""
 
     def leave(self) -> None:
         """Unsubscribe for good."""
         raise NotImplementedError
 
-    # inside
+    # private
 
     def _write_stacks(self) -> bool:
-        """Write the stacks where they have changed, unless somebody writes everything."""
+        """Write the stacks if they have changed, unless another thread writes everything."""
         if not self.stacks.changed or not self._writing.acquire(blocking=False):
             return False
         try:
@@ -159,7 +160,7 @@ class ApiSession(Recorder):
         return True
 
     def _at_exit(self) -> None:
-        """A process that ends without stop, by an error too, leaves whole files."""
+        """Write everything when the process ends without stop, also after an error."""
         try:
             self.flush()
         except DumpsimError as error:

@@ -1,4 +1,4 @@
-"""Where a call came from: frames are kept as (code, offset), turned into lines and text once, when the dump stops."""
+"""Stacks of calls: frames are stored as (code, offset), and formatted as text when the dump stops."""
 
 import linecache
 import re
@@ -10,7 +10,7 @@ from dumpsim._ext.frames import Frames
 
 __all__ = ["HIDDEN", "Stacks", "layer_key"]
 
-# frames of files whose path holds one of these are left out [spec api_dump 1.5; list asked of 1.0.17]
+# frames of files whose path contains one of these are omitted [spec api_dump 1.5; list read from 1.0.17]
 HIDDEN = (
     "/torch/autograd/",
     "/torch/backends/",
@@ -29,7 +29,7 @@ HIDDEN = (
     "/troubleshooter/migrator/api_dump/",
 )
 _OWN = "dumpsim/frontends/apidump/"
-# torch's own path to an interception, which the real tool's frames do not hold
+# torch's own dispatch to an interception, which is not in the real tool's stacks
 _DISPATCH = "/torch/overrides.py"
 _LAYER = re.compile(r"(.*?)_(\d)(.?)")
 
@@ -37,7 +37,7 @@ _PLACE = struct.Struct("=qq")  # id of a code object that is kept alive, and the
 
 
 def layer_key(name: str) -> str:
-    """Key of a module's stack; only the first digit after a ``_`` and the character after it stay. [spec api_dump 1.5]
+    """Return the key of a module's stack, which is cut after the first digit that follows ``_``. [spec api_dump 1.5]
 
     Examples
     --------
@@ -49,18 +49,18 @@ def layer_key(name: str) -> str:
 
 
 class Stacks(Frames):
-    """The stacks of a dump by key, each distinct one once.
+    """The stacks of a dump by key; equal ones are stored once.
 
     Parameters
     ----------
     hidden : tuple of str
-        Frames of files whose path holds one of these are left out of filtered stacks.
+        Frames of files whose path contains one of these are omitted from filtered stacks.
     """
 
     def __init__(self, hidden: tuple[str, ...] = HIDDEN) -> None:
         super().__init__()
         self._directories = hidden
-        # by id: hashing a code object hashes all that it holds
+        # by id: hashing a code object hashes all of its content
         self._codes: dict[int, CodeType] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
 
@@ -68,13 +68,13 @@ class Stacks(Frames):
         return len(self.keys)
 
     def keep(self, key: str, frame: FrameType | None, *, filtered: bool) -> None:
-        """Remember the stack from `frame` outwards."""
+        """Store the stack from `frame` outwards."""
         self.put(key, self.places(frame, filtered))
 
     def texts(self) -> dict[str, list[str]]:
-        """The frames by key, in the order of the first call of each key."""
+        """Return the frames by key, in the order of the first call of each key."""
         self.changed = False
-        stacks = self.keys.copy().items()  # other threads may go on; a copy is made in one step, a list is not
+        stacks = self.keys.copy().items()  # other threads may add stacks meanwhile; `copy` is atomic
         return {key: [self._text(place) for place in _PLACE.iter_unpack(stack)] for key, stack in stacks}
 
     def classify(self, code: CodeType) -> int:
@@ -93,12 +93,12 @@ class Stacks(Frames):
 
 
 def _line(code: CodeType, offset: int) -> int:
-    """The line of an instruction, as the frame would tell it."""
+    """Return the line of an instruction, as the frame would."""
     return next((line or 0 for start, end, line in code.co_lines() if start <= offset < end), code.co_firstlineno)
 
 
 def _kind(code: CodeType, hidden: tuple[str, ...]) -> int:
-    # 0 the user's, 1 of a hidden directory, 2 ours, 3 torch's way to us
+    # 0 the user's, 1 in a hidden directory, 2 ours, 3 torch's dispatch to us
     path = code.co_filename
     if path.endswith(_DISPATCH):
         return 3

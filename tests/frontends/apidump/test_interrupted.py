@@ -151,7 +151,7 @@ def test_lines_and_stacks_are_written_by_time(tmp_path):
     output = Output(tmp_path, "torch", 0)
     output.begin()
     stacks = {"LAYER: a forward": ["File a.py, line 1, in f, \n f()"]}
-    output.between(lambda: bool(output.stacks(stacks)) or True, output.flush)
+    output.set_callbacks(lambda: bool(output.stacks(stacks)) or True, output.flush)
     output.lines.add("LAYER_a_forward_output", tail_of("torch.float32", (1,), (0.0, 0.0, 0.0)))
     info, stack = tmp_path / "rank0" / output.info, tmp_path / "rank0" / output.stack
     deadline = time.monotonic() + 20

@@ -1,1 +1,1 @@
-"""The MindSpore side of an API dump: cells, functions and methods of the front end, op by op."""
+"""API dumps of MindSpore networks: cells, functions and methods of the front end, op by op."""

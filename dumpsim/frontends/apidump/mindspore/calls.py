@@ -1,6 +1,6 @@
-"""Calls of cells, functions and methods of the MindSpore front end, under the names of an API dump.
+"""Record calls of cells, functions and methods of the MindSpore front end.
 
-Only operators that run one by one are recorded: a graph has no values to look at while it is captured.
+Only operators that run one by one are recorded: a graph has no values while it is captured.
 """
 
 import json
@@ -15,7 +15,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors
+from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, leaves, tensors, unrecorded
 from dumpsim.frontends.mindspore import _listener as listener
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -28,13 +28,13 @@ _OWN = "dumpsim.frontends.mindspore."
 _FULL = (f"{_OWN}nn.layer.", f"{_OWN}nn.loss.", f"{_OWN}mint.nn.layer")
 _MINT_OPTIM = f"{_OWN}mint.optim."
 _CONTAINER = f"{_OWN}nn.layer.container"
-# questions about a tensor: no data flows through them
+# queries of a tensor, which process no data
 _SILENT = frozenset(("dim", "is_floating_point", "numel", "print_", "stride"))
 
 
 @cache
 def listed_names() -> Mapping[str, frozenset[str]]:
-    """The APIs that the real tool hooks, by the kind of the record: NN, Functional, Tensor. [troubleshooter 1.0.17]
+    """Return the APIs that the real tool hooks, by kind of record: NN, Functional, Tensor. [troubleshooter 1.0.17]
 
     Examples
     --------
@@ -47,7 +47,7 @@ def listed_names() -> Mapping[str, frozenset[str]]:
 
 
 def listed_class(kind: type) -> str | None:
-    """The listed class of ``nn`` that a class is or derives from, nearest first; None where there is none.
+    """Return the nearest listed class of ``nn`` that a class is or derives from, None if there is none.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def listed_class(kind: type) -> str | None:
 
 @cache
 def _class(kind: Any, full: bool) -> str | None:
-    """As `listed_class`; with `full` any public class of layers and losses, but containers."""
+    """As `listed_class`; with `full` any public class of layers and losses except containers."""
     own = {c.__name__: c.__module__ for c in kind.__mro__ if c.__module__.startswith(_OWN)}
     listed = listed_names()["NN"]
     name = next((name for name in own if name in listed), None)
@@ -73,16 +73,16 @@ def _class(kind: Any, full: bool) -> str | None:
 
 @cache
 def _is_optimizer(kind: Any) -> bool:
-    """Whether cells of a class change Parameters: their calls are the optimizer's own. [spec api_dump 1.3]"""
+    """Whether a class is an optimizer, whose inner calls are not recorded. [spec api_dump 1.3]"""
     return issubclass(kind, Optimizer) or any(c.__module__.startswith(_MINT_OPTIM) for c in kind.__mro__)
 
 
-_inside: ContextVar[bool] = ContextVar("inside of a hooked call", default=False)
+_inside: ContextVar[bool] = ContextVar("inside a hooked call", default=False)
 
 
 @contextmanager
 def _covering() -> Iterator[None]:
-    """What is called inside belongs to the call outside: functions and methods are not seen. [spec api_dump 1.3]"""
+    """Do not record functions and methods inside the block: they belong to the outer call. [spec api_dump 1.3]"""
     token = _inside.set(True)
     try:
         yield
@@ -91,27 +91,27 @@ def _covering() -> Iterator[None]:
 
 
 class Dump(Protocol):
-    """What the calls need of a dump."""
+    """The dump, as `CellCalls` uses it."""
 
     @property
     def is_counting(self) -> bool:
-        """Whether calls take numbers: between start and stop, under compat from init."""
+        """Whether calls are numbered: between start and stop, under compat from init."""
         ...
 
     def count(self, label: str) -> int:
-        """The number of the next call of an API, ``NN_Dense``."""
+        """Return the number of the next call of an API, ``NN_Dense``."""
         ...
 
     def take(self, call: str) -> bool:
-        """Whether ``NN_Dense_0`` is recorded; if so, its stack is kept."""
+        """Return whether ``NN_Dense_0`` is recorded, and store its stack if so."""
         ...
 
     def write(self, name: str, value: Any) -> bool:
-        """Record a leaf as ``NN_Dense_0_forward_output``; whether it was one that is recorded."""
+        """Record a leaf as ``NN_Dense_0_forward_output``; return whether it was recorded."""
         ...
 
     def skip(self, reason: str, number: int) -> None:
-        """Count what was not recorded."""
+        """Count values that were not recorded."""
         ...
 
     def write_gradient(self, name: str, gradient: Callable[[], Tensor]) -> None:
@@ -120,37 +120,40 @@ class Dump(Protocol):
 
     @property
     def retain_backward(self) -> bool:
-        """Whether gradients by the outputs are asked for."""
+        """Whether gradients with respect to the outputs are recorded."""
         ...
 
 
 class CellCalls:
-    """Hears the calls of a script from init to close, and hands those that are listed to a dump.
+    """Listens to the calls of a script from init to close, and passes listed ones to a dump.
 
     Parameters
     ----------
     net : Cell
-        Its cells are recorded as ``NN``; listed cells outside of it only cover what they call. [troubleshooter 1.0.17]
+        Its cells are recorded as ``NN``; listed cells outside it only hide the calls that they make.
+        [troubleshooter 1.0.17]
     dump : Dump
-        Takes the records.
+        Receives the records.
     full : bool
-        Also what 1.0.17 does not list: every function, method, layer and loss, keyword arguments and values of dicts.
+        Record also what 1.0.17 does not list: every function, method, layer and loss, keyword arguments and values of
+        dicts.
     exact : bool
-        Parameters that a call writes into are recorded as they are after it, as 1.0.17 does; else as they were.
+        Record Parameters that a call overwrites as they are after the call, as 1.0.17 does; otherwise as they were
+        before.
     """
 
     def __init__(self, net: Cell, dump: "Dump", *, full: bool, exact: bool) -> None:
         self._net = net  # keeps the ids
         self._full = full
         self._exact = exact
-        self._lock = threading.RLock()  # nets may run in several threads; the records of a call stay together
+        self._lock = threading.RLock()  # networks may run in several threads; keeps the records of a call together
         self._cells = {id(cell) for _, cell in net.cells_and_names()}
         self._dump = dump
         self._pid = os.getpid()
         self._waiting: dict[int, tuple[weakref.ref[Tensor], list[str]]] = {}  # names by the id of the output
 
     def attach(self) -> None:
-        """Hear from now on."""
+        """Subscribe to the calls."""
         listener.attach(self)
 
     def detach(self) -> None:
@@ -171,7 +174,7 @@ class CellCalls:
             return self._cell(what, proceed, args, kwargs)
         if what not in listed_names()[_LABELS[kind]] and (not self._full or what in _SILENT):
             return proceed(*args, **kwargs)
-        if _inside.get() or not self._hears:
+        if _inside.get() or not self._is_recording:
             return proceed(*args, **kwargs)
         label = f"{_LABELS[kind]}_{what}"
         given = args if self._exact else tuple(_as_it_is(arg, what) for arg in args)
@@ -198,7 +201,7 @@ class CellCalls:
             return proceed(*args, **kwargs)
         with _covering():
             result = proceed(*args, **kwargs)
-        if name is None or not self._hears:
+        if name is None or not self._is_recording:
             return result
         if id(cell) in self._cells:
             self._record(f"NN_{name}", args, kwargs, result)
@@ -207,14 +210,14 @@ class CellCalls:
         return result
 
     @property
-    def _hears(self) -> bool:
-        """Whether calls are recorded: a child that was forked leaves that to its parent, whose locks it may hold."""
+    def _is_recording(self) -> bool:
+        """Whether calls are recorded; not in a forked child, since the parent may have held our locks."""
         return self._dump.is_counting and os.getpid() == self._pid
 
     def graph(self, name: str) -> None:
         """See `Listener.graph`."""
-        if self._hears and not _inside.get():
-            self._dump.skip(f"calls inside of the graph {name}", 1)
+        if self._is_recording and not _inside.get():
+            self._dump.skip(f"calls inside the graph {name}", 1)
 
     @property
     def observes_gradients(self) -> bool:
@@ -237,7 +240,7 @@ class CellCalls:
     # -- records
 
     def _record(self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        """Number and records of a call that has returned; what goes wrong here never leaves the user's forward."""
+        """Number and record a call that has returned; errors never reach the user's forward."""
         with self._lock:
             call = f"{label}_{self._dump.count(label)}"
             try:
@@ -257,19 +260,19 @@ class CellCalls:
                 self._wait(value, f"{call}_backward_input{place}")
 
     def _leaves(self, start: str, value: Any) -> list[tuple[str, Tensor]]:
-        """Record the values inside of a value by the names of their places; places and tensors that were recorded."""
+        """Record the leaves of a value, named by their positions; return positions and tensors that were recorded."""
         found = []
         for place, leaf in leaves(value, into_dicts=self._full):
             if len(place) > LONGEST:
                 self._dump.skip(TOO_DEEP, tensors(leaf, Tensor))
             elif not self._dump.write(f"{start}{place}", leaf):
-                self._dump.skip(*held(leaf, Tensor))
+                self._dump.skip(*unrecorded(leaf, Tensor))
             elif isinstance(leaf, Tensor):
                 found.append((place, leaf))
         return found
 
     def _wait(self, tensor: Tensor, name: str) -> None:
-        """Write the gradient by a tensor as `name` once it is known; a tensor that is gone has none."""
+        """Write the gradient of a tensor as `name` once it is known, unless the tensor is freed before."""
         key = id(tensor)
         known = self._waiting.get(key)
         if known is not None and known[0]() is tensor:
@@ -285,7 +288,7 @@ class CellCalls:
 
 
 def _as_it_is(value: Any, what: str) -> Any:
-    """A copy of what the call may write into: a Parameter, or the tensor with an item that is assigned."""
+    """Copy an argument that the call may overwrite: a Parameter, or the tensor of an item assignment."""
     if isinstance(value, Parameter if what != "__setitem__" else Tensor) and value._array is not None:
         return Tensor._around(value._array.copy())
     return value

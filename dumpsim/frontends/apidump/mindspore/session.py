@@ -19,7 +19,7 @@ from dumpsim.frontends.mindspore.nn import Cell
 __all__ = ["HIDDEN", "CellSession"]
 
 LOG = logging.getLogger("troubleshooter.log")
-# [troubleshooter 1.0.17: its list for MindSpore, the misspelt one too] and the front end that is MindSpore here
+# [troubleshooter 1.0.17: its list for MindSpore, with its misspelling] and the front end, which is MindSpore here
 HIDDEN = (
     "/mindspore/ops/",
     "/mindspore/nn/",
@@ -44,21 +44,21 @@ _UNASKED = ArrayValues(float("nan"), float("nan"), float("nan"))
 
 
 class CellSession(ApiSession):
-    """Records the APIs that a network of cells calls op by op.
+    """Records the APIs that a MindSpore network calls op by op.
 
     Parameters
     ----------
     net : Cell
-        Its cells, as they are now, are those with ``NN`` records.
+        The cells that it has now get ``NN`` records.
     output_path : path
     retain_backward : bool
-        Also gradients by recorded outputs.
+        Record gradients with respect to recorded outputs too.
     compare_statedict : bool
-        Nothing to keep: the parameters of cells are not compared, and a warning says so. [seed 002]
+        Has no effect but a warning: the parameters of cells are not compared. [seed 002]
     coverage : {"listed", "full"}
         The APIs of 1.0.17, or all functions, methods, layers and losses, with keyword arguments and values of dicts.
     exact : bool
-        As 1.0.17: counting while off, numpy's reductions, gradients after stop.
+        Behave as 1.0.17: count while stopped, use numpy's reductions, record gradients after stop.
 
     Examples
     --------
@@ -96,10 +96,10 @@ class CellSession(ApiSession):
         self._calls.attach()
 
     def leave(self) -> None:
-        """Unsubscribe; dropout is active again."""
+        """Unsubscribe, which makes dropout active again."""
         self._calls.detach()
 
-    # -- what the calls ask and tell
+    # -- Dump, for the calls
 
     @property
     def is_counting(self) -> bool:
@@ -150,6 +150,6 @@ def _is_data(tensor: Tensor) -> bool:
 
 
 def _rank() -> int:
-    """This process among those of a job. [spec api_dump 1.2: RANK_ID]"""
+    """Return the rank of this process. [spec api_dump 1.2: RANK_ID]"""
     rank = os.environ.get("RANK_ID", "0")
     return int(rank) if rank.isdigit() else 0

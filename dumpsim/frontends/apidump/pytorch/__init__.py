@@ -1,1 +1,1 @@
-"""The torch side of an API dump; imports torch, which is an extra."""
+"""API dumps of torch networks; imports torch, which is an extra."""

@@ -1,7 +1,7 @@
-"""By which name an API was called, where one function object has several: read off the caller's instruction.
+"""Find the name by which an API was called from the caller's instruction, if a function object has several names.
 
-torch hands ``x + y`` and ``x.add(y)`` to a function mode as the same function, as it does ``F.conv2d`` and
-``torch.conv2d``; the caller's current instruction distinguishes them. Answers are kept by (code, offset).
+torch passes ``x + y`` and ``x.add(y)`` to a function mode as the same function, likewise ``F.conv2d`` and
+``torch.conv2d``; the caller's current instruction distinguishes them. Results are cached by (code, offset).
 """
 
 import dis
@@ -30,15 +30,15 @@ class CallSite:
     Attributes
     ----------
     operator : bool
-        An operator, not a call.
+        Whether it is an operator, not a call.
     callee : Load or None
-        What was called.
+        The called expression.
     left, right : Load or None
-        Operands of an operator, where they are simple.
+        Operands of an operator, if they are simple.
     left_loads, right_loads : tuple of Load
-        The variables in the operands, where those are more than that.
+        The variables in operands that are not simple.
     positional : int or None
-        How many arguments were given by position, if the instruction has it.
+        Number of positional arguments, if the instruction shows it.
     """
 
     operator: bool
@@ -51,21 +51,21 @@ class CallSite:
 
     @property
     def name(self) -> str | None:
-        """Last word of what was called."""
+        """Last word of the called expression."""
         if self.callee is None:
             return None
         return self.callee.attributes[-1] if self.callee.attributes else str(self.callee.root)
 
 
 class Sites:
-    """Instructions met so far."""
+    """Cache of the call sites found so far."""
 
     def __init__(self) -> None:
-        # by id of a code object that is kept alive: hashing one hashes all that it holds
+        # by id of a code object that is kept alive: hashing a code object hashes all of its content
         self._known: dict[tuple[int, int], tuple[CallSite, CodeType]] = {}
 
     def find(self, frame: FrameType) -> CallSite:
-        """The instruction that `frame` stands at."""
+        """Return the call site of the current instruction of `frame`."""
         code = frame.f_code
         key = (id(code), frame.f_lasti)
         known = self._known.get(key)
@@ -73,14 +73,14 @@ class Sites:
             return known[0]
         try:
             site = _read(code, frame.f_lasti)
-        except Exception:  # an instruction set that we do not know must not stop the user's program
+        except Exception:  # an unknown instruction set must not stop the user's program
             site = CallSite(False)
         self._known[key] = (site, code)
         return site
 
 
 def base_module(load: Load | None, frame: FrameType) -> str | None:
-    """Name of the module that a callee such as ``F.conv2d`` was looked up in."""
+    """Return the name of the module that a callee such as ``F.conv2d`` was looked up in."""
     if load is None or not load.attributes:
         return None
     known, value = evaluate(Load(load.op, load.root, load.attributes[:-1]), frame)
@@ -89,7 +89,7 @@ def base_module(load: Load | None, frame: FrameType) -> str | None:
 
 def _read(code: CodeType, offset: int) -> CallSite:
     instructions = list(_single(code))
-    # a call of Python by Python leaves the caller at the cache after its instruction
+    # during a call from Python to Python, the caller's offset is that of the cache after its instruction
     at = max(n for n, i in enumerate(instructions) if i.offset <= offset)
     here = instructions[at]
     before = instructions[:at]
@@ -98,7 +98,7 @@ def _read(code: CodeType, offset: int) -> CallSite:
         left = operand(instructions, right_starts - 1)[0] if right_starts > 0 else _left(here, before)
         left_loads, right_loads = _variables(here, before)
         return CallSite(True, left=left, right=right, left_loads=left_loads, right_loads=right_loads)
-    # 3.11: once it is specialised, PRECALL does the call itself
+    # 3.11: a specialised PRECALL does the call itself
     if not here.opname.startswith(("CALL", "PRECALL")) or here.positions is None or here.positions.lineno is None:
         return CallSite(False)
     start = (here.positions.lineno, here.positions.col_offset)
@@ -118,20 +118,20 @@ def _read(code: CodeType, offset: int) -> CallSite:
 
 
 def _single(code: CodeType) -> Iterator[dis.Instruction]:
-    """The instructions of a code object, those of 3.13 and later that load two variables as two."""
+    """Yield the instructions of a code object; those of 3.13 and later that load two variables become two."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in _PAIRS:
             first, second = instruction.argval
             one, other = _PAIRS[instruction.opname]
             yield instruction._replace(opname=one, argval=first)
-            # the place in the source is that of the first
+            # the position in the source is that of the first
             yield instruction._replace(opname=other, argval=second, positions=None)
         elif instruction.opname not in ("CACHE", "EXTENDED_ARG"):
             yield instruction
 
 
 def _positional(code: CodeType, here: dis.Instruction, before: list[dis.Instruction]) -> int | None:
-    """Arguments by position of a call: all but those that the instruction names."""
+    """Return the number of positional arguments of a call: all but those that the instruction names."""
     if here.opname == "CALL_FUNCTION_EX" or here.arg is None:
         return None
     for instruction in reversed(before[-3:]):
@@ -143,7 +143,7 @@ def _positional(code: CodeType, here: dis.Instruction, before: list[dis.Instruct
 
 
 def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
-    """The simple operand whose last instruction is `last`."""
+    """Return the simple operand whose last instruction is `last`."""
     names: list[str] = []
     n = last
     while n >= 0 and instructions[n].opname in ATTRIBUTES:
@@ -152,12 +152,12 @@ def _chain(instructions: list[dis.Instruction], last: int) -> Load | None:
     if n >= 0 and (instructions[n].opname in LOADS or instructions[n].opname in CONSTANTS):
         op = "LOAD_CONST" if instructions[n].opname in CONSTANTS else instructions[n].opname
         return Load(op, instructions[n].argval, tuple(names))
-    # the base is a value of an expression; its last attribute is still the name that was called
+    # the base is an expression; its last attribute is still the called name
     return Load("", "", tuple(names)) if names else None
 
 
 def _variables(here: dis.Instruction, before: list[dis.Instruction]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
-    """The variables in the left and in the right operand of an operator, by where they stand in the source."""
+    """Return the variables in the left and in the right operand of an operator, by their position in the source."""
     found: tuple[list[Load], list[Load]] = ([], [])
     if not before or here.positions is None or before[-1].positions is None:
         return (), ()
@@ -179,7 +179,7 @@ def _variables(here: dis.Instruction, before: list[dis.Instruction]) -> tuple[tu
 
 
 def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
-    """The left operand of an operator: it starts where the whole expression starts and is a simple one."""
+    """Return the left operand of an operator, if it is simple; it starts where the whole expression starts."""
     if here.positions is None or here.positions.lineno is None:
         return None
     start = (here.positions.lineno, here.positions.col_offset)
@@ -195,5 +195,5 @@ def _left(here: dis.Instruction, before: list[dis.Instruction]) -> Load | None:
         ):
             found = n
         elif found is not None:
-            return None  # more than a variable and its attributes starts here
+            return None  # not only a variable and its attributes
     return None if found is None else _chain(before, found)

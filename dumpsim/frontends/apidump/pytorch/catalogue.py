@@ -1,4 +1,4 @@
-"""Which torch APIs are recorded, and under which names; asked by function object, as interception sees them."""
+"""The torch APIs that are recorded, and their names, by function object as the interception sees them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,9 +21,9 @@ class Api:
     Attributes
     ----------
     base : str
-        What names of its calls begin with.
+        Prefix of the names of its calls.
     path : str
-        As in the keys of the stack file, ``torch.nn.functional.pad``. [spec api_dump 1.5]
+        Name in the keys of the stack file, ``torch.nn.functional.pad``. [spec api_dump 1.5]
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Api:
         object.__setattr__(self, "path", f"{_PATHS[self.kind]}.{self.name}")
 
     def key(self, number: int) -> str:
-        """The key of a call in the stack file; those of ``_VF`` have a style of their own. [spec api_dump 1.5]"""
+        """Return the key of a call in the stack file; keys of ``_VF`` have a style of their own. [spec api_dump 1.5]"""
         if self.kind == "VF":
             return f"{self.base}_{number}_forward_stack_info"
         return f"{self.path}({number}) forward"
@@ -52,7 +52,7 @@ _PATHS = MappingProxyType(
         "VF": "torch._VF",
     }
 )
-# Tensor's operators and the function that torch's dispatch names for them
+# Tensor's operators, by the function that torch's dispatch passes for them
 OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "add": ("__add__", "__radd__"),
@@ -87,7 +87,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def listed_names() -> dict[str, frozenset[str]]:
-    """The names that troubleshooter 1.0.17 hooks, by kind. [recorded by fixtures/apidump/record.py]"""
+    """Return the names that troubleshooter 1.0.17 hooks, by kind. [recorded by fixtures/apidump/record.py]"""
     table = json.loads(files("dumpsim.frontends.apidump.pytorch").joinpath("names.json").read_text("utf-8"))
     return {kind: frozenset(table[kind]) for kind in _PATHS}
 
@@ -104,7 +104,7 @@ class Catalogue:
     Parameters
     ----------
     full : bool
-        Also what the real tool does not list: further functions of torch, torch.nn.functional, Tensor, and of
+        Include what the real tool does not list: further functions of torch, torch.nn.functional, Tensor,
         torch.linalg, torch.fft and torch.special; every class of torch.nn.
     """
 
@@ -115,11 +115,11 @@ class Catalogue:
         found: dict[Any, list[Api]] = {}
         for kind, space in _spaces().items():
             for name in sorted(names[kind]):
-                # unbound descriptors, not what `getattr` of a property would compute
+                # unbound descriptors, since `getattr` of a property would compute it
                 function = getattr(space, name, None)
                 if callable(function):
                     found.setdefault(function, []).append(Api(kind, name))
-        # the bodies of listed functions that ask for no override: by id, for hashing a code object hashes all it holds
+        # listed functions that do not dispatch to overrides, by id of their code, which is slow to hash
         self.silent: dict[int, Api] = {
             id(function.__code__): apis[0] for function, apis in found.items() if _is_silent(function)
         }
@@ -134,7 +134,7 @@ class Catalogue:
         return function in self._found
 
     def functions(self) -> list[Callable[..., Any]]:
-        """The function objects of listed names, Tensor's methods aside."""
+        """Return the function objects of listed names, without Tensor's methods."""
         spaces = _spaces()
         return [
             function
@@ -143,23 +143,23 @@ class Catalogue:
             if (function := getattr(spaces[kind], name, None)) is not None
         ]
 
-    def held(self, function: Callable[..., Any], api: Api) -> list[Callable[..., Any]]:
-        """The objects by which a program may hold what it called: the function, or one that hands on to it."""
+    def aliases(self, function: Callable[..., Any], api: Api) -> list[Callable[..., Any]]:
+        """Return the objects that a program may have called: the function, or one that forwards to it."""
         name = getattr(_spaces()[api.kind], api.name, None) if api.kind != "NN" else None
         return [function] if name is None or name is function else [function, name]
 
     def candidates(self, function: Any) -> tuple[Api, ...]:
-        """The APIs that a function object may have been called as."""
+        """Return the APIs that a function object may have been called as."""
         return self._found.get(function, ())
 
     def operator(self, name: str) -> Api | None:
-        """The API of a Tensor operator such as ``__add__``."""
+        """Return the API of a Tensor operator such as ``__add__``."""
         if name in self.names["Tensor"]:
             return Api("Tensor", name)
         return Api("Tensor", name, listed=False) if self.full else None
 
     def module(self, cls: type) -> Api | None:
-        """The API of a module class: the nearest listed class that it is or inherits from. [spec api_dump 1.3]"""
+        """Return the API of a module class: its nearest listed base class, or itself. [spec api_dump 1.3]"""
         if cls not in self._classes:
             api = next((self._listed_classes[base] for base in cls.__mro__ if base in self._listed_classes), None)
             if api is None and self.full and cls.__module__.startswith("torch.nn.modules."):
@@ -169,7 +169,7 @@ class Catalogue:
         return self._classes[cls]
 
     def _extend(self, found: dict[Any, list[Api]]) -> None:
-        """What ``coverage="full"`` adds."""
+        """Add the APIs of ``coverage="full"``."""
         spaces: list[tuple[str, str, Any]] = [
             ("Functional", "", nn.functional),
             ("Torch", "linalg_", torch.linalg),
@@ -202,7 +202,7 @@ class Catalogue:
 
 
 def _is_silent(function: Any) -> bool:
-    """Whether a function of torch hands its call on to another API, and only that one is seen."""
+    """Whether a function of torch forwards to another API without dispatching to overrides itself."""
     if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
         return False
     code = function.__code__
@@ -211,7 +211,7 @@ def _is_silent(function: Any) -> bool:
 
 # operators that call nothing listed [spec api_dump 1.9, 13]
 _UNLISTED_OPERATORS = ("__getitem__", "__setitem__", "__invert__", "__pow__", "__ipow__", "__rsub__")
-# questions about a tensor and its printing: no data flows through them
+# queries of a tensor and its printing, which process no data
 _SILENT = frozenset(
     [
         "dim",
@@ -265,7 +265,7 @@ _SILENT = frozenset(
 
 @cache
 def _blind_globals(module: str) -> dict[str, Any]:
-    """Globals of a module of torch in which nothing asks for overrides."""
+    """Return a copy of the globals of a module of torch in which no check finds overrides."""
     import sys
 
     names = dict(vars(sys.modules[module]))
@@ -281,9 +281,9 @@ def _blind_globals(module: str) -> dict[str, Any]:
 
 @cache
 def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """The body of a Python function of torch, past its check for overrides, so that what it calls can be seen.
+    """Return a copy of a Python function of torch without its check for overrides, so that its calls can be seen.
 
-    None for what is not such a function. The function itself stays as it is.
+    None for anything else. The function itself is not changed.
     """
     if not isinstance(function, FunctionType) or not function.__module__.startswith("torch"):
         return None
@@ -291,7 +291,7 @@ def transparent(function: Callable[..., Any]) -> Callable[..., Any] | None:
     closure = function.__closure__
     inner = getattr(function, "__wrapped__", None)
     if inner is not None and "has_torch_function" in function.__code__.co_names:
-        # the wrapper only checks; what it wraps may be of C
+        # the wrapper only checks; the wrapped function may be in C
         if not isinstance(inner, FunctionType):
             return None
         body = transparent(inner) or inner

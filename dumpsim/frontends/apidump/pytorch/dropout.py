@@ -1,4 +1,4 @@
-"""Dropout is neutral from init to close, so that two frameworks can be compared. [spec api_dump 1.7]"""
+"""Disable dropout from init to close, so that two frameworks can be compared. [spec api_dump 1.7]"""
 
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
@@ -14,12 +14,12 @@ _WORDS = ("dropout", "scaled_dot_product_attention")
 
 
 class Neutral:
-    """Calls that drop elements, and what takes their place.
+    """Functions that drop elements, and their replacements.
 
     Parameters
     ----------
     exact : bool
-        Only the functions that 1.0.17 replaces; else all that drop, with the probabilities of attention and recurrent
+        Only the functions that 1.0.17 replaces; otherwise all that drop elements, including attention and recurrent
         layers.
 
     Attributes
@@ -55,7 +55,7 @@ class Neutral:
     def instead(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-        """What is called in the place of one of `functions`, and its arguments."""
+        """Return the replacement of one of `functions`, and its arguments."""
         if function in self._identities:
             return _same, args, kwargs
         return function, *self._without(function, args, kwargs)
@@ -63,9 +63,9 @@ class Neutral:
     def _without(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with a probability of zero."""
+        """Return the arguments with a probability of zero."""
         if self._exact and not kwargs.get("need_weights", True):
-            return args, kwargs  # this path is not F.dropout, and stays random in 1.0.17
+            return args, kwargs  # this path does not use F.dropout, and remains random in 1.0.17
         position = self._probabilities[function]
         if "dropout_p" in kwargs:
             return args, {**kwargs, "dropout_p": 0.0}
@@ -77,14 +77,14 @@ class Neutral:
 
 
 def _same(*args: Any, **kwargs: Any) -> Any:
-    """What a dropout without effect returns."""
+    """Return the input, like a dropout without effect."""
     return args[0] if args else kwargs["input"]
 
 
 def may_drop(net: nn.Module) -> bool:
-    """Whether a net, or what stands beside its classes, mentions dropout; if not, an idle session intercepts nothing.
+    """Whether a network or the files of its classes mention dropout; if not, an idle session intercepts nothing.
 
-    Looks at attributes of modules and at the names in the code of the classes and of the functions of their files.
+    Examines attributes of modules, and the names in the code of the classes and functions in their files.
     """
     files: set[str] = set()
     for module in net.modules():

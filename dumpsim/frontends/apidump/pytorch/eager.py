@@ -1,7 +1,7 @@
-"""Compiled functions run uncompiled while calls are recorded: what they call is seen, and nothing of ours is compiled.
+"""Run compiled functions uncompiled while calls are recorded, so that their calls are seen.
 
-``torch.compile`` may be met for the first time in the middle of a dump. Its compiler is not imported for that chance;
-a finder waits for somebody to import it.
+``torch.compile`` may be used for the first time during a dump. Its compiler is not imported in advance; an import
+finder notices when it is imported.
 """
 
 import importlib.util
@@ -20,14 +20,14 @@ _COMPILER = "torch._dynamo"
 
 
 class Eager:
-    """The stance of ``torch.compile`` from `begin` to `end`."""
+    """Sets the stance of ``torch.compile`` from `begin` to `end`."""
 
     def __init__(self) -> None:
         self._stance: Any = None
         self._finder: _Finder | None = None
 
     def begin(self) -> None:
-        """Compiled functions run uncompiled from here, those compiled later too."""
+        """Run compiled functions uncompiled from here, including those compiled later."""
         self.end()
         if getattr(torch.compiler, "set_stance", None) is None:  # torch before 2.6
             return
@@ -38,7 +38,7 @@ class Eager:
             sys.meta_path.insert(0, self._finder)
 
     def end(self) -> None:
-        """As it was before `begin`."""
+        """Restore the state before `begin`."""
         finder, self._finder = self._finder, None
         if finder is not None and finder in sys.meta_path:
             sys.meta_path.remove(finder)
@@ -52,13 +52,13 @@ class Eager:
         self._stance = stance
 
     def _imported(self) -> None:
-        if self._finder is not None:  # the dump goes on
+        if self._finder is not None:  # the dump has not ended
             self._finder = None
             self._take()
 
 
 class _Finder(MetaPathFinder):
-    """Waits for the compiler to be imported, once."""
+    """Calls a function when the compiler is imported for the first time."""
 
     def __init__(self, then: Callable[[], None]) -> None:
         self._then = then
@@ -77,7 +77,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Loads as another does, says when it is done, and leaves no trace in the module."""
+    """Wraps a loader: calls a function after loading, and leaves no trace in the module."""
 
     def __init__(self, inner: Loader, then: Callable[[], None]) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""What a program took out of torch before an init: 1.0.17 replaces names, so that it does not see these calls."""
+"""Functions that a program took from torch before init: 1.0.17 replaces names, so that it does not see these calls."""
 
 import functools
 import sys
@@ -25,28 +25,28 @@ __all__ = ["Early"]
 
 _DEPTH = 6
 _FOREIGN = ("torch", "dumpsim", "numpy", "pytest", "_pytest")
-# most of what modules hold; none of it holds a function
+# types of most values in modules, which cannot contain a function
 _EMPTY = frozenset({str, bytes, int, float, bool, complex, NoneType, GetSetDescriptorType, MemberDescriptorType,
                     MethodDescriptorType, WrapperDescriptorType})  # fmt: skip
 _LISTED_SPACES = frozenset({"torch", "torch.nn.functional", "torch._VF"})
 
 
 class Early:
-    """Names and containers that held a function of torch at init. [spec api_dump 1.9, 12]
+    """Names and containers that referred to a function of torch at init. [spec api_dump 1.9, 12]
 
     Parameters
     ----------
     functions : iterable of callable
-        The listed ones.
+        The listed functions.
     net : nn.Module
     frame : FrameType or None
-        Who called init; the local variables from there outwards count too.
+        The caller of init; local variables from there outwards are searched too.
     """
 
     def __init__(self, functions: Iterable[Callable[..., Any]], net: nn.Module, frame: FrameType | None) -> None:
         self._functions = {id(function) for function in functions}
         self._names: set[tuple[int, str]] = set()  # (id of a namespace, name in it)
-        self._loose: set[int] = set()  # functions held by anything else
+        self._loose: set[int] = set()  # functions referred to by anything else
         self._spaces: list[Any] = []  # keeps the ids
         self._seen: set[int] = set()
         for name, module in list(sys.modules.items()):
@@ -60,7 +60,7 @@ class Early:
         self._seen.clear()
 
     def holds(self, function: Callable[..., Any], site: CallSite, frame: FrameType) -> bool:
-        """Whether the caller at `site` got the function from before init."""
+        """Whether the caller at `site` got the function from a reference made before init."""
         if id(function) not in self._functions or site.operator:
             return False
         load = site.callee
@@ -101,16 +101,16 @@ class Early:
         elif kind is functools.partial:
             self._items(value, (value.func, *value.args, *value.keywords.values()), depth)
         elif kind is FunctionType:
-            kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *(value.__closure__ or ()))
-            self._items(value, kept, depth)
+            values = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *(value.__closure__ or ()))
+            self._items(value, values, depth)
         elif kind is MethodType:
             self._walk(value.__func__, depth)
         elif kind is CellType:
             try:
                 self._items(value, (value.cell_contents,), depth)
-            except ValueError:  # nothing in it yet
+            except ValueError:  # an empty cell
                 return
-        elif issubclass(kind, type):  # isinstance() would ask the value, which may be anything
+        elif issubclass(kind, type):  # isinstance() could run code of the value's class
             if not _is_foreign(vars(value).get("__module__")):
                 self._items(value, [getattr(member, "__func__", member) for member in vars(value).values()], depth)
         elif issubclass(kind, nn.Module):
@@ -131,7 +131,7 @@ class Early:
 
 
 def _attributes(value: object) -> dict[str, Any] | None:
-    """What an object holds, without running code of its class that finds what is not there, and may fail at it."""
+    """Return the attributes of an object without running code of its class such as ``__getattr__``."""
     try:
         space = object.__getattribute__(value, "__dict__")
     except Exception:
@@ -146,7 +146,7 @@ def _is_foreign(module: object) -> bool:
 
 
 def _base(load: Load, frame: FrameType) -> tuple[bool, Any]:
-    """What the last word of a callee is looked up in: a module, an object, or the globals."""
+    """Return the object that the last word of a callee is looked up in: a module, an object, or the globals."""
     if load.attributes:
         return evaluate(Load(load.op, load.root, load.attributes[:-1]), frame)
     if load.op in ("LOAD_GLOBAL", "LOAD_NAME") and load.root in frame.f_globals:

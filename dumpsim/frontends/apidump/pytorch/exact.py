@@ -1,7 +1,7 @@
-"""Interception as 1.0.17 does it: hooks on the modules of the network, everything else by who calls whom.
+"""Interception as in 1.0.17: hooks on the modules of the network, everything else by the stack of calls.
 
-The real tool counts and suppresses by wrappers that it puts around classes and names of torch. Nothing is wrapped here:
-the frames of a call tell the same.
+The real tool counts and suppresses calls with wrappers around classes and names of torch. Nothing is wrapped here,
+since the frames of a call contain the same information.
 """
 
 import inspect
@@ -29,15 +29,15 @@ _CALL = nn.Module._call_impl.__code__
 
 
 class Carried:
-    """What 1.0.17 keeps from one init to the next, until `ApiDump.close` ends it.
+    """The state that 1.0.17 keeps from one init to the next, until `ApiDump.close`.
 
     Attributes
     ----------
     memory : Memory
-        Answers of selections.
+        Cached results of selections.
     handles : list
-        Hooks on the networks of all inits: those of an earlier one go on recording, and a network that was given twice
-        has two of each. [spec api_dump 1.9, 5]
+        Hooks on the networks of all inits: those of an earlier one continue to record, and a network that was passed
+        twice has two of each. [spec api_dump 1.9, 5]
     """
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Carried:
         self.current: weakref.ref[ExactInterception] | None = None
 
     def begin(self, interception: "ExactInterception") -> None:
-        """A new init: answers are kept, how far a range has come is not."""
+        """Start a new init: keep cached results, but reset the progress of a range."""
         self.current = weakref.ref(interception)
         self.memory.begun = self.memory.ended = False
 
     def end(self) -> None:
-        """Take the hooks off."""
+        """Remove the hooks."""
         self.current = None
         while self.handles:
             self.handles.pop().remove()
@@ -79,7 +79,7 @@ class _NetHook:
 
 
 class ExactInterception(Interception):
-    """The hooks of a session that is exact.
+    """The hooks of an exact session.
 
     Parameters
     ----------
@@ -104,23 +104,23 @@ class ExactInterception(Interception):
                 carried.handles.append(module.register_forward_hook(_NetHook(carried, api)))
 
     def install(self, *, modules: bool) -> None:
-        """See functions from now on; modules were hooked at init."""
+        """Intercept functions from now on; modules were hooked at init."""
         self._active = True
         self._pid = os.getpid()
         self._push()
         self._release()
         self._handles = [torch.nn.modules.module.register_module_forward_pre_hook(self._enter)]
         self._eager.begin()
-        self._newcomers.begin()
+        self._new_threads.begin()
 
     def remove(self) -> None:
-        """Take everything off, but what a later init has taken over."""
+        """Remove all hooks, except those that a later init has taken over."""
         super().remove()
         if self._carried.current is not None and self._carried.current() in (self, None):
             self._carried.end()
 
     def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Mode) -> Any:
-        """A call of torch: do it, and record it if it is one that the real tool has replaced, and the outermost."""
+        """Make a call of torch, and record it if the real tool would have replaced it and it is the outermost."""
         session = self._session()
         if session is None or not self._active:
             return function(*args, **kwargs)
@@ -139,14 +139,14 @@ class ExactInterception(Interception):
             if not hidden:
                 api, place = self._naming.identify(function, args, frame)
                 if self._is_early(session, api, function, place):
-                    # not replaced: what it calls in turn is seen
+                    # not replaced: the calls that it makes are seen
                     api = None if place is frame else self._naming.named(function, args, frame)
                     made = function
                 else:
                     frame = place
             if api is not None and frame is not inner and frame is not None:
                 given, named = self._naming.given(api, args, kwargs, inner, frame)
-        except Exception as error:  # what we cannot make out is not recorded, and the user's call goes on
+        except Exception as error:  # calls that cannot be identified are not recorded, and the user's call continues
             session.skip(f"call site: {type(error).__name__}")
         if api is None:
             if made is not function:
@@ -158,7 +158,7 @@ class ExactInterception(Interception):
         return result
 
     def finished(self, what: Layer | Api | None, args: tuple[Any, ...], result: Any, frame: FrameType | None) -> None:
-        """A module with a hook of ours has returned."""
+        """Record a module with a hook of ours that has returned."""
         session = self._session()
         if session is None or what is None or not self._active or os.getpid() != self._pid:
             return
@@ -177,12 +177,12 @@ class ExactInterception(Interception):
             session.returned(layer, api, frame, None, args, {}, result)
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        """A thread that has not been seen: functions count there from its first module on."""
+        """Push the mode in a new thread, whose functions are recorded from its first module on."""
         if self._active and not self._threads.gate.pushed and os.getpid() == self._pid:
             self._push()
 
     def _is_covered(self, session: Recorder, frame: FrameType) -> bool:
-        """Whether a listed module or an optimizer is around the call: then only that one is seen."""
+        """Whether a listed module or an optimizer encloses the call, which is then not recorded itself."""
         outer: FrameType | None = frame
         while outer is not None:
             code = outer.f_code
@@ -195,7 +195,7 @@ class ExactInterception(Interception):
         return False
 
     def _is_wrapped_step(self, frame: FrameType) -> bool:
-        """Whether a step of an optimizer was called by a name; a scheduler from before init keeps the method itself."""
+        """Whether an optimizer's step was called by name; a scheduler from before init refers to the method itself."""
         optimizer = frame.f_locals.get("self")
         if frame.f_code.co_name != "step":
             return any(vars(torch.optim).get(cls.__name__) is cls for cls in type(optimizer).__mro__[:-2])
@@ -209,11 +209,11 @@ class ExactInterception(Interception):
         if frame is None or api is None:
             return False
         site: CallSite = self._naming.sites.find(frame)
-        return any(self._early.holds(held, site, frame) for held in session.catalogue.held(function, api))
+        return any(self._early.holds(alias, site, frame) for alias in session.catalogue.aliases(function, api))
 
 
 def _steps() -> frozenset[int]:
-    """The code, by id, of the methods of torch's optimizers that are not looked into."""
+    """Return the ids of the code of optimizer methods whose calls are not recorded."""
     optimizers = [cls for cls in vars(torch.optim).values() if isinstance(cls, type)]
     return frozenset(
         id(inspect.unwrap(cls.__dict__[name]).__code__)
@@ -225,7 +225,7 @@ def _steps() -> frozenset[int]:
 
 
 def _early_steps() -> frozenset[int]:
-    """Optimizers, by id, whose step a scheduler has bound to the instance before now."""
+    """Return the ids of optimizers whose step a scheduler has already bound to the instance."""
     import gc
 
     objects = gc.get_objects()  # there may be millions

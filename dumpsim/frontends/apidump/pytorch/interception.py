@@ -1,7 +1,7 @@
-"""Seeing every call of torch without replacing any of its names: a function mode and global module hooks.
+"""Intercept every call of torch without replacing its names, with a function mode and global module hooks.
 
-The mode lies at the bottom of the thread's stack of modes, so that modes of the user's (``with torch.device(...)``)
-come and go above it in any order.
+The mode is at the bottom of the thread's stack of modes, so that modes of the user (``with torch.device(...)``) can be
+pushed and popped above it in any order.
 """
 
 import os
@@ -20,7 +20,7 @@ from dumpsim._ext.recorder import Gate
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, transparent
 from dumpsim.frontends.apidump.pytorch.eager import Eager
 from dumpsim.frontends.apidump.pytorch.naming import Naming, caller
-from dumpsim.frontends.apidump.pytorch.newcomers import Newcomers
+from dumpsim.frontends.apidump.pytorch.newthreads import NewThreads
 from dumpsim.frontends.apidump.pytorch.recomputation import is_made_again
 from dumpsim.frontends.apidump.pytorch.recorder import Recorder
 
@@ -33,12 +33,12 @@ _PRINTING = frozenset({torch.Tensor.__repr__, torch.Tensor.__format__})
 _push_mode = torch._C._push_on_torch_function_stack
 _pop_mode = torch._C._pop_torch_function_stack
 _modes = torch._C._len_torch_function_stack
-_graph_task = torch._C._current_graph_task_id  # -1 outside of it
+_graph_task = torch._C._current_graph_task_id  # -1 outside backward
 _tracing = torch._C._get_tracing_state
 
 
 class Mode(Gate, TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # torch is an extra
-    """Hands every call of one thread to the interception."""
+    """Passes every call of one thread to the interception."""
 
 
 class _Threads(threading.local):
@@ -60,7 +60,7 @@ class Interception:
     Parameters
     ----------
     session : Recorder
-        Asked what to record, and given what was called.
+        The session that selects and records calls.
     """
 
     def __init__(self, session: Recorder) -> None:
@@ -71,14 +71,14 @@ class Interception:
         self._threads = _Threads(self.called, self._altered, self._gates)
         self._handles: list[Any] = []
         self._eager = Eager()
-        self._newcomers = Newcomers(self._arrive)
+        self._new_threads = NewThreads(self._arrive)
         self._pid = os.getpid()
         self._active = False
         self._hook = _Last(weakref.ref(self))
         self._last: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
 
     def install(self, *, modules: bool) -> None:
-        """See functions, and with `modules` the calls of modules too."""
+        """Intercept functions, and with `modules` the calls of modules too."""
         self._pid = os.getpid()
         for gate in list(self._gates):
             gate.reset()
@@ -99,10 +99,10 @@ class Interception:
                 register_optimizer_step_post_hook(self._step_ends),
             ]
             self._eager.begin()
-            self._newcomers.begin()
+            self._new_threads.begin()
 
     def remove(self) -> None:
-        """Take everything off."""
+        """Remove the mode and all hooks."""
         self._active = False
         self._release()
         self._drop()
@@ -110,7 +110,7 @@ class Interception:
     # functions
 
     def called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], gate: Mode) -> Any:
-        """A call of torch: do it, and record it if it is a listed one and the outermost."""
+        """Make a call of torch, and record it if it is listed and the outermost."""
         session = self._session()
         if session is None or not self._active:
             return function(*args, **kwargs)
@@ -152,7 +152,7 @@ class Interception:
         *,
         hidden: bool,
     ) -> Any:
-        """Call what is not recorded; what a Python function of torch calls in turn is seen again."""
+        """Call a function that is not recorded; calls made by a Python function of torch are intercepted again."""
         if hidden or (not session.exact and function in _PRINTING):
             return function(*args, **kwargs)
         if session.exact and function in _PRINTING and frame is not None:
@@ -164,7 +164,7 @@ class Interception:
             if function not in self._naming and function not in self._altered:
                 gate.plain.add(function)
             return function(*args, **kwargs)
-        if has_torch_function((*args, *kwargs.values())):  # a subclass of Tensor is to see the call itself
+        if has_torch_function((*args, *kwargs.values())):  # a subclass of Tensor must get the call itself
             return function(*args, **kwargs)
         with gate:
             return body(*args, **kwargs)
@@ -178,7 +178,7 @@ class Interception:
         kwargs: dict[str, Any],
         frame: FrameType | None,
     ) -> Any:
-        """Call what is hidden in backward: perhaps a call of a checkpoint, made again."""
+        """Make a hidden call in backward, which may repeat a call of a checkpoint."""
         result = function(*args, **kwargs)
         try:
             session.made_again(api, frame, result)
@@ -187,7 +187,7 @@ class Interception:
         return result
 
     def _is_hidden(self, session: Recorder, frame: FrameType | None, gate: Mode) -> bool:
-        """Calls of optimizers and of hooks of listed modules; those made again in backward (checkpointing)."""
+        """Whether a call is not recorded: by an optimizer, a hook of a listed module, or repeated in backward."""
         if frame is not None and _OPTIMIZERS in frame.f_code.co_filename:
             return True
         if gate.behind is not None:
@@ -197,7 +197,7 @@ class Interception:
         return self._is_aside(session, frame)
 
     def _is_aside(self, session: Recorder, frame: FrameType | None) -> bool:
-        """Calls that are no part of the run: those made again in backward, and those of which torch.jit takes notes."""
+        """Whether a call is not part of the run itself: repeated in backward, or traced by torch.jit."""
         if not session.exact and _graph_task() != -1 and is_made_again(frame):
             session.skip("recomputed in backward")
             return True
@@ -214,9 +214,9 @@ class Interception:
             return
         gate = self._threads.gate
         if not gate.pushed and not gate.open:
-            if gate.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without a farewell
+            if gate.hidden and not _inside(_OPTIMIZERS):  # a step has failed, without calling the post hook
                 gate.hidden = 0
-            gate.away = False  # a closure of an optimizer: not recorded, yet its dropout is neutral
+            gate.away = False  # a closure of an optimizer: not recorded, but its dropout is disabled
             self._visit(session)
         inputs = None
         left = False
@@ -232,7 +232,7 @@ class Interception:
                         inputs = session.captured("_forward_input", args, False)
                         if named:
                             inputs += session.keywords("_forward_input", named)
-                except Exception as error:  # a container that cannot be walked must not stop the user's program
+                except Exception as error:  # a container that cannot be iterated must not stop the user's program
                     inputs = []
                     session.skip(f"arguments: {type(error).__name__}")
         gate.open.append((module, inputs, sys.exc_info()[1], left))
@@ -240,26 +240,26 @@ class Interception:
             self._be_last(module)
 
     def _is_closed(self, session: Recorder, module: torch.nn.Module) -> bool:
-        """Whether nothing inside of a module is for us: torch's own code, no other modules, nothing that drops."""
+        """Whether the inside of a module needs no interception: torch's own code, no submodules, no dropout."""
         own = module.__dict__
         drops = "p" in own or "dropout" in own
         return type(module) in session.catalogue.classes and not own["_modules"] and not drops
 
     def _may_overwrite(self, session: Recorder, module: torch.nn.Module) -> bool:
-        """Whether a module's inputs are taken before its call: it works in place, or its forward is the user's."""
+        """Whether inputs must be captured before a module's call: it works in place, or its forward is the user's."""
         return bool(module.__dict__.get("inplace")) or type(module) not in session.catalogue.classes
 
     def _visit(self, session: Recorder) -> None:
-        """A module is called where the mode is not: it comes for as long as that call lasts."""
+        """Push the mode for the duration of a module's call on a thread that does not have it."""
         gate = self._threads.gate
         gate.stays = self._push()
         if gate.stays or gate.told or threading.get_ident() == self._home:
             return
         gate.told = True
-        session.skip("calls outside modules in a thread that the dump found running")
+        session.skip("calls outside modules in a thread that was started before the dump")
 
     def _be_last(self, module: torch.nn.Module) -> None:
-        """See what a module returns after hooks of the user's have changed it."""
+        """Move our forward hook to the end, to see the result after the user's hooks have changed it."""
         hooks = module._forward_hooks
         key = self._last.get(module)
         if key is None:
@@ -271,24 +271,24 @@ class Interception:
             module._forward_hooks_always_called[key] = True
 
     def _leave(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
-        """A module has computed its result."""
+        """Handle a module that has computed its result."""
         if self._last.get(module) not in module._forward_hooks:
             self.finish(module, args, *given)
 
     def finish(self, module: torch.nn.Module, args: tuple[Any, ...], *given: Any) -> None:
-        """A module returns."""
-        # torch leaves the keywords out after an exception
+        """Handle a module that returns."""
+        # torch omits the keywords after an exception
         kwargs, result = given if len(given) == 2 else ({}, given[0])
         gate = self._threads.gate
         if not gate.open or os.getpid() != self._pid:
             return
-        while True:  # what an exception passed without a farewell
+        while True:  # also modules that ended by an exception, without calling the hook
             entered, inputs, before, left = gate.open.pop()
             if left and self._active:
                 self._push()
             session = self._session()
             api = session.catalogue.module(type(entered)) if session is not None else None
-            if api is not None and gate.depth:  # a start in the meantime has forgotten it
+            if api is not None and gate.depth:  # a start in the meantime may have reset it
                 gate.depth -= 1
                 if not gate.depth and _has_backward_hooks(entered):
                     gate.behind = entered
@@ -315,11 +315,11 @@ class Interception:
         kwargs: dict[str, Any],
         result: Any,
     ) -> None:
-        """A module has returned: its LAYER record, then its NN record."""
+        """Record a module that has returned: its LAYER record, then its NN record."""
         layer = session.layers.get(module)
         if layer is None and (api is None or not (session.full or module is session.net)):
             if api is not None and not self._threads.gate.depth:
-                session.skip("module outside the network")  # 1.0.17 hooks those of the network, and no others
+                session.skip("module outside the network")  # 1.0.17 only hooks those of the network
             return
         if self._is_aside(session, sys._getframe()):
             if api is not None and session.retain_backward and _graph_task() != -1:
@@ -331,7 +331,7 @@ class Interception:
             session.returned(layer, api, caller(sys._getframe(2)), inputs, args, kwargs, result)
 
     def _step_begins(self, *_: Any) -> None:
-        """Nothing that an optimizer calls is recorded: the mode stays away until it is done."""
+        """Pop the mode until the step ends, since calls of optimizers are not recorded."""
         gate = self._threads.gate
         gate.hidden += 1
         if gate.hidden == 1 and gate.pushed and self._active:
@@ -349,13 +349,13 @@ class Interception:
     # on and off
 
     def _arrive(self) -> None:
-        """A thread has started."""
+        """Push the mode in a thread that has just started."""
         if self._active and os.getpid() == self._pid:
             self._push()
             self._threads.gate.stays = True
 
     def _push(self) -> bool:
-        """Put the mode at the bottom of this thread's stack; whether it was there."""
+        """Put the mode at the bottom of this thread's stack; return whether it was on the stack already."""
         gate = self._threads.gate
         if gate.pushed:
             return True
@@ -369,7 +369,7 @@ class Interception:
         return known
 
     def _drop(self) -> None:
-        """Take the mode out of this thread's stack, wherever it is."""
+        """Remove the mode from this thread's stack, wherever it is."""
         gate = self._threads.gate
         above = [_pop_mode() for _ in range(_modes())]
         for mode in reversed(above):
@@ -378,9 +378,9 @@ class Interception:
         gate.pushed = False
 
     def _release(self) -> None:
-        """Take the hooks off."""
+        """Remove the hooks."""
         self._home = threading.get_ident()
-        # torch's own removal forgets this entry
+        # torch's own removal leaves this entry
         keywords = getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", {})
         while self._handles:
             handle = self._handles.pop()
@@ -395,11 +395,11 @@ class Interception:
                 hooks.pop(key, None)
         self._last.clear()
         self._eager.end()
-        self._newcomers.end()
+        self._new_threads.end()
 
 
 class _Last:
-    """The last forward hook of a module that has hooks of the user's, which may change what it returns."""
+    """The last forward hook of a module with hooks of the user, which may change its result."""
 
     __slots__ = ("_interception",)
 
@@ -412,19 +412,19 @@ class _Last:
             interception.finish(module, args, *given)
 
     def __deepcopy__(self, memo: Any) -> "_Last":
-        return self  # it waits for calls that were seen to begin
+        return self  # it only reacts to calls whose start was seen
 
     def __reduce__(self) -> Any:
         return _Last, ()  # a pickled one does nothing
 
 
 def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    """Whether torch calls functions after a module's last forward hook, within its call."""
+    """Whether torch calls functions after the last forward hook of a module, within its call."""
     return bool(module._backward_hooks or module._backward_pre_hooks)
 
 
 def _is_called_by(module: torch.nn.Module, frame: FrameType | None) -> bool:
-    """Whether a frame is inside of a call of a module: after its forward, in one of its hooks."""
+    """Whether a frame is inside a call of a module: after its forward, in one of its hooks."""
     while frame is not None:
         if frame.f_code is _CALL and frame.f_locals.get("self") is module:
             return True
@@ -433,7 +433,7 @@ def _is_called_by(module: torch.nn.Module, frame: FrameType | None) -> bool:
 
 
 def _inside(directory: str) -> bool:
-    """Whether a function of a directory is around us."""
+    """Whether a function of a directory is on the stack."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if directory in frame.f_code.co_filename:

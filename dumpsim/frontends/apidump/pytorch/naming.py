@@ -1,4 +1,4 @@
-"""By which of its names a function of torch was called, and with which arguments."""
+"""Find the name by which a function of torch was called, and its arguments."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from dumpsim.frontends.apidump.pytorch.catalogue import OPERATORS, Api, Catalogu
 __all__ = ["Naming", "caller"]
 
 _HANDLE = handle_torch_function.__code__
-_CHOOSERS = "/torch/_jit_internal.py"  # functions that choose between two by a flag, as max_pool2d does
+_CHOOSERS = "/torch/_jit_internal.py"  # functions that select one of two by a flag, like max_pool2d
 _OWN_CALLERS = ("/torch/_tensor.py", "/torch/nn/functional.py", "/torch/functional.py")
 _HIDDEN_BASES = frozenset({"_VariableFunctions", "TensorBase", "_VF"})
 _WITH_INDICES = "_with_indices"
@@ -24,7 +24,7 @@ _KINDS = MappingProxyType({"torch": "Torch", "torch.nn.functional": "Functional"
 
 
 class Naming:
-    """Tells the API of a call from what torch hands over and from the instruction that the caller stands at.
+    """Finds the API of a call from the function that torch passes and the caller's current instruction.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class Naming:
     def identify(
         self, function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
     ) -> tuple[Api | None, FrameType | None]:
-        """The API that was called, None for one that is not recorded; and who called it."""
+        """Return the called API, None for one that is not recorded, and the caller's frame."""
         silent = self._catalogue.silent.get(id(frame.f_code)) if frame is not None else None
         if silent is not None and frame is not None:
             return silent, frame.f_back
         return self.named(function, args, frame), frame
 
     def named(self, function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None) -> Api | None:
-        """By which name the caller called a function, None for one that is not recorded."""
+        """Return the API by the name that the caller used, None for one that is not recorded."""
         catalogue = self._catalogue
         operators = self._raw_dunders.get(function)
         if operators is None and function in self._dunders and function in catalogue:
@@ -72,10 +72,10 @@ class Naming:
             if frame is not None and frame.f_code.co_filename.endswith(_OWN_CALLERS):
                 callee = self.sites.find(frame).callee
                 if callee is not None and not _HIDDEN_BASES.isdisjoint((callee.root, *callee.attributes)):
-                    return None  # torch's own functions call these by another name than the one that is listed
+                    return None  # torch's own functions call it by a name that is not listed
             name = candidates[0].name
             if name.endswith(_WITH_INDICES) and frame is not None and self.sites.find(frame).name != name:
-                # one function for two, told apart by a flag: it is called by the name of both
+                # one function for both variants, selected by a flag: it is called by the common name
                 return Api("Functional", name.removesuffix(_WITH_INDICES))
             return candidates[0]
         site = self.sites.find(frame) if frame is not None else CallSite(False)
@@ -90,7 +90,7 @@ class Naming:
     def given(
         self, api: Api, args: tuple[Any, ...], kwargs: dict[str, Any], inner: FrameType, frame: FrameType
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that the caller gave by position; torch's Python functions rearrange them before they ask."""
+        """Return the arguments as the caller passed them; torch's Python functions rearrange them before dispatch."""
         asked = inner
         while asked.f_back is not None and asked.f_back is not frame:
             asked = asked.f_back
@@ -124,7 +124,7 @@ class Naming:
         args: tuple[Any, ...],
         frame: FrameType,
     ) -> str | None:
-        """The dunder that was called, None if it was the method of the plain name."""
+        """Return the dunder method that was called, None if it was the method of the plain name."""
         plain = getattr(function, "__name__", "")
         other_is_number = len(args) > 1 and not isinstance(args[1], torch.Tensor)
         reflected = next((name for name in names if name.startswith("__r")), None)
@@ -143,7 +143,7 @@ class Naming:
                 return None  # a bound method under another name
             if not known:
                 return None
-            # sum() and prod() start from a number; their like (functools.reduce, operator.add) from what they are given
+            # sum() and prod() start from a number; similar functions (functools.reduce) from their arguments
             starts = callee is sum or callee is math.prod
             return reflected if reflected and other_is_number and starts else names[0]
         if reflected is None or not other_is_number:
@@ -159,9 +159,9 @@ class Naming:
 
 
 def caller(frame: FrameType | None) -> FrameType | None:
-    """The frame that called a function of torch, past torch's own way to us."""
+    """Return the frame that called a function of torch, skipping torch's own dispatch."""
     while frame is not None and (outer := frame.f_back) is not None:
-        if frame.f_code.co_name == "__torch_function__":  # a mode of the user's above ours
+        if frame.f_code.co_name == "__torch_function__":  # a mode of the user above ours
             frame = outer
             continue
         if frame.f_code is not _HANDLE:
@@ -173,12 +173,12 @@ def caller(frame: FrameType | None) -> FrameType | None:
 
 
 def _by_function(space: Any) -> dict[Any, tuple[str, ...]]:
-    """The operators that Tensor's functions are the plain names of."""
+    """Return the operators of each function of Tensor."""
     return {getattr(space, plain): names for plain, names in OPERATORS.items() if hasattr(space, plain)}
 
 
 def _is_tensor(load: Load, frame: FrameType) -> bool:
-    """Whether a variable in an operand makes a tensor of it."""
+    """Whether a variable in an operand makes the operand a tensor."""
     value = evaluate(Load(load.op, load.root), frame)[1]
     if isinstance(value, torch.Tensor):
         return not load.attributes or load.attributes[0] not in _NUMBERS
@@ -186,5 +186,5 @@ def _is_tensor(load: Load, frame: FrameType) -> bool:
 
 
 def _owner(callee: Load | None) -> Load | None:
-    """What the called attribute was looked up on."""
+    """Return the object that the called attribute was looked up on."""
     return Load(callee.op, callee.root, callee.attributes[:-1]) if callee is not None and callee.attributes else None

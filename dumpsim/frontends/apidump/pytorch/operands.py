@@ -1,6 +1,6 @@
-"""The operands of an operator, read backwards off the instructions before it, and evaluated without running anything.
+"""Read the operands of an operator from the preceding instructions, and evaluate them without running code.
 
-``2 * x`` and ``x * 2`` reach a function mode as one call; which one it was shows in what stands on either side.
+``2 * x`` and ``x * 2`` reach a function mode as the same call; the operands on either side distinguish them.
 """
 
 import math
@@ -25,7 +25,7 @@ ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _SIGNS = ("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 _CALLS = ("CALL", "CALL_KW")
-# results that are not operands we can evaluate, by how many values they take off the stack; None: as many as they say
+# instructions whose results cannot be evaluated: number of values that they pop; None: given by their argument
 _OTHERS = MappingProxyType(
     {"COMPARE_OP": 2, "BINARY_SLICE": 3, "BUILD_SLICE": None, "BUILD_TUPLE": None, "BUILD_LIST": None}
 )
@@ -34,10 +34,10 @@ _DEPTH = 12
 
 SOME_NUMBER = object()  # the value of an operand that is a number, when all that matters is that it is one
 _NUMBERS = frozenset({bool, int, float})
-_MAKERS = (int, float, len)
-_KEEPERS = (abs, max, min, pow, round)  # numbers of numbers
-_ASKED = frozenset({"item", "numel", "nelement", "dim", "ndimension"})  # what tensors answer with a number
-_HELD = ("_parameters", "_buffers", "_modules")  # where a module keeps what looks like its attributes
+_MAKERS = (int, float, len)  # functions that always return a number
+_KEEPERS = (abs, max, min, pow, round)  # functions that return a number if all arguments are numbers
+_QUERIES = frozenset({"item", "numel", "nelement", "dim", "ndimension"})  # methods of tensors that return a number
+_ATTRIBUTE_DICTS = ("_parameters", "_buffers", "_modules")  # dicts of a module whose items look like its attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Load:
     root : object
         The constant, the name of the variable; container and index; callee and arguments; operands.
     attributes : tuple of str
-        Attributes of that.
+        Attributes looked up on it.
     """
 
     op: str
@@ -60,7 +60,7 @@ class Load:
 
 
 def evaluate(load: Load | None, frame: FrameType) -> tuple[bool, Any]:
-    """Whether an operand can be evaluated without running any code of the user, and its value."""
+    """Return whether an operand can be evaluated without running code of the user, and its value."""
     if load is None:
         return False, None
     known, value = _root(load, frame)
@@ -72,14 +72,14 @@ def evaluate(load: Load | None, frame: FrameType) -> tuple[bool, Any]:
 
 
 def operand(instructions: list[Instruction], last: int, depth: int = 0) -> tuple[Load | None, int]:
-    """The operand whose last instruction is `last`, None if it cannot be evaluated; and where it begins, -1 unknown.
+    """Return the operand that ends at instruction `last`, None if it cannot be evaluated, and its start, -1 if unknown.
 
-    The list goes on for at least one instruction.
+    The list must contain at least one more instruction.
     """
     if last < 0 or depth > _DEPTH:
         return None, -1
-    behind = instructions[last + 1]
-    if behind.is_jump_target and behind.positions is not None:  # one of two was computed: a if b else c
+    following = instructions[last + 1]
+    if following.is_jump_target and following.positions is not None:  # one of two was computed: a if b else c
         return None, -1
     here = instructions[last]
     name = here.opname
@@ -107,7 +107,7 @@ def operand(instructions: list[Instruction], last: int, depth: int = 0) -> tuple
 def _several(
     instructions: list[Instruction], last: int, number: int, depth: int
 ) -> tuple[tuple[Load | None, ...], int]:
-    """Operands one after the other, the last of which ends at `last`."""
+    """Return `number` consecutive operands, the last of which ends at `last`, and their start."""
     found: list[Load | None] = []
     start = last + 1
     for _ in range(number):
@@ -119,10 +119,10 @@ def _several(
 
 
 def _call(instructions: list[Instruction], last: int, depth: int) -> tuple[Load | None, int]:
-    """A call: its callee, and where it begins."""
+    """Return a call, and its start."""
     number = instructions[last].arg or 0
     last -= 1
-    if instructions[last + 1].opname == "CALL_KW":  # 3.13: the names lie on top
+    if instructions[last + 1].opname == "CALL_KW":  # 3.13: the names are on top
         last -= 1
     while last >= 0 and instructions[last].opname in ("PRECALL", "KW_NAMES"):  # 3.11, 3.12
         last -= 1
@@ -138,7 +138,7 @@ def _call(instructions: list[Instruction], last: int, depth: int) -> tuple[Load 
 
 
 def _root(load: Load, frame: FrameType) -> tuple[bool, Any]:
-    """What a load begins with."""
+    """Return whether the root of a load can be evaluated, and its value."""
     op, root = load.op, load.root
     if op == "LOAD_CONST":
         return True, root
@@ -162,14 +162,14 @@ def _root(load: Load, frame: FrameType) -> tuple[bool, Any]:
 
 
 def _attribute(value: Any, name: str) -> tuple[bool, Any]:
-    """An attribute that lies in an object, in what a module holds, or is a number of its class."""
+    """Return an attribute in an object's dict, in a module's dicts, or a number in its class."""
     space = vars(value) if hasattr(value, "__dict__") else {}
     if name in space:
         return True, space[name]
-    for key in _HELD:
-        held = space.get(key)
-        if type(held) is dict and name in held:
-            return True, held[name]
+    for key in _ATTRIBUTE_DICTS:
+        items = space.get(key)
+        if type(items) is dict and name in items:
+            return True, items[name]
     for cls in type(value).__mro__:
         if name in vars(cls):
             found = vars(cls)[name]
@@ -178,7 +178,7 @@ def _attribute(value: Any, name: str) -> tuple[bool, Any]:
 
 
 def _subscript(container: Load, index: Load, frame: FrameType) -> tuple[bool, Any]:
-    """An element of a list, a tuple or a dict; the sizes of a tensor are numbers."""
+    """Return an element of a list, a tuple or a dict; the sizes of a tensor are numbers."""
     if container.attributes[-1:] == ("shape",):
         return True, SOME_NUMBER
     known, value = evaluate(container, frame)
@@ -194,9 +194,9 @@ def _subscript(container: Load, index: Load, frame: FrameType) -> tuple[bool, An
 
 
 def _makes_number(callee: Load, arguments: tuple[Load | None, ...], frame: FrameType) -> bool:
-    """Whether a call gives a number: of whatever it is given, or of numbers."""
+    """Whether a call returns a number, for any arguments or for numbers."""
     name = callee.attributes[-1] if callee.attributes else ""
-    if name in _ASKED or (name == "size" and arguments):
+    if name in _QUERIES or (name == "size" and arguments):
         return True
     known, value = evaluate(callee, frame)
     if not known or value is math.prod:

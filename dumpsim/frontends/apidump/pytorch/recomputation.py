@@ -1,8 +1,8 @@
-"""Which calls backward makes again, and which call of the first run each of them repeats.
+"""Match calls that backward repeats with those of the first run.
 
-A reentrant checkpoint (and any other ``autograd.Function`` that works as it does) runs its region first without
-gradients, then once more in backward, where the gradients pass through what the second run has made. The region is the
-context object of the function, which both runs have in a frame.
+A reentrant checkpoint (or a similar ``autograd.Function``) runs its region first without gradients, then again in
+backward, where the gradients flow through the graph of the second run. The region is identified by the context object
+of the function, which is in a frame of both runs.
 """
 
 import weakref
@@ -29,9 +29,9 @@ class Repeated:
     Attributes
     ----------
     name : str or None
-        The record's; None for a call that was not selected.
+        Name of the record; None for a call that was not selected.
     request : Request
-        What was asked for then.
+        The request at that time.
     gradients : dict
         The hooks of its outputs, by record.
     """
@@ -45,7 +45,7 @@ class Repeated:
 
 
 class _Region:
-    """The calls of one region in order, by API, and how far the present backward has come."""
+    """The calls of one region in order, by API, and the progress of the current backward."""
 
     __slots__ = ("calls", "met", "task")
 
@@ -62,7 +62,7 @@ class Regions:
         self._regions: weakref.WeakKeyDictionary[FunctionCtx, _Region] = weakref.WeakKeyDictionary()
 
     def note(self, frame: FrameType | None, base: str, call: Repeated) -> None:
-        """Note a call that was made without gradients, in every region around it."""
+        """Note a call without gradients, in every enclosing region."""
         for context in _forwards(frame):
             self._regions.setdefault(context, _Region()).calls.setdefault(base, []).append(call)
 
@@ -82,7 +82,7 @@ class Regions:
 
 
 def is_made_again(frame: FrameType | None) -> bool:
-    """Whether backward repeats a forward around a frame; its own code is that of hooks and ``autograd.Function``."""
+    """Whether a frame is inside a forward that backward repeats, not only in a hook or ``autograd.Function``."""
     while frame is not None and frame.f_code is not _BACKWARD:
         if frame.f_code is _CALL or frame.f_code.co_filename.endswith(_CHECKPOINT):
             return True
@@ -91,7 +91,7 @@ def is_made_again(frame: FrameType | None) -> bool:
 
 
 def _forwards(frame: FrameType | None) -> Iterator[FunctionCtx]:
-    """The contexts of the functions whose forward is around a frame, up to the nearest backward."""
+    """Yield the contexts of the functions whose forward encloses a frame, up to the nearest backward."""
     while frame is not None and frame.f_code is not _BACKWARD and frame.f_code is not _NODE:
         outer = frame.f_back
         if outer is not None and outer.f_code is _APPLY:
@@ -102,7 +102,7 @@ def _forwards(frame: FrameType | None) -> Iterator[FunctionCtx]:
 
 
 def _backward(frame: FrameType | None) -> FunctionCtx | None:
-    """The context of the function whose backward is around a frame; None for what a saved-tensor hook repeats."""
+    """Return the context of the function whose backward encloses a frame; None inside a saved-tensor hook."""
     while frame is not None and frame.f_code is not _BACKWARD:
         if frame.f_code is _NODE:
             context = frame.f_locals.get("self")
@@ -112,7 +112,7 @@ def _backward(frame: FrameType | None) -> FunctionCtx | None:
 
 
 def _first(frame: FrameType) -> Any:
-    """The first argument of a function; a decorator has it in a tuple of all."""
+    """Return the first argument of a function; a decorator has all arguments in a tuple."""
     names = frame.f_code.co_varnames
     value = frame.f_locals.get(names[0]) if names else None
     return value[0] if isinstance(value, tuple) and value else value

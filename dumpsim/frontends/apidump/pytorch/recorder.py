@@ -1,4 +1,4 @@
-"""What interception asks of the session that records, and the layers that it reports to it."""
+"""The interface between interception and the recording session."""
 
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -13,11 +13,11 @@ from dumpsim.frontends.apidump.stack import layer_key
 
 __all__ = ["Layer", "Recorder"]
 
-Found = list[tuple[str, Any, Any]]  # name, what was measured, tensor
+Found = list[tuple[str, Any, Any]]  # name, measured values, tensor
 
 
 class Layer:
-    """A module of the network: its name, and how its records and its stack are called."""
+    """A module of the network: its name, and the names of its record and its stack."""
 
     __slots__ = ("key", "name", "record")
 
@@ -28,20 +28,20 @@ class Layer:
 
 
 class Recorder(Protocol):
-    """The session, as interception sees it: what to record, and where to report it.
+    """The session, as interception sees it: it selects and records calls.
 
     Attributes
     ----------
     catalogue : Catalogue
         The APIs that are recorded.
     neutral : Neutral
-        What stands in for dropout.
+        The replacements of dropout functions.
     net : nn.Module
         The network, whose modules are `layers`.
     recording : bool
         Whether the session is between start and stop.
     full, exact, retain_backward : bool
-        Coverage, whether everything is as 1.0.17 does it, and whether gradients are recorded.
+        Whether coverage is full, behaviour is that of 1.0.17, and gradients are recorded.
     """
 
     catalogue: Catalogue
@@ -64,11 +64,11 @@ class Recorder(Protocol):
         ...
 
     def raise_refusal(self) -> None:
-        """Raise what a saved-tensor hook has raised while a record was made."""
+        """Raise the error of a saved-tensor hook that occurred while a call was recorded."""
         ...
 
     def skip(self, reason: str, number: int = 1) -> None:
-        """Count what is not recorded, by reason."""
+        """Count values or calls that are not recorded, by reason."""
         ...
 
     def captured(self, name: str, value: Any, single: bool) -> Found:
@@ -80,7 +80,7 @@ class Recorder(Protocol):
         ...
 
     def made_again(self, api: Any, frame: FrameType | None, result: Any) -> None:
-        """Record the gradients of a call that backward has made again."""
+        """Record the gradients of a call that backward repeats."""
         ...
 
     def call(

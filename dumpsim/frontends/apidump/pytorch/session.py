@@ -14,7 +14,7 @@ from dumpsim._ext.recorder import Gradient, TensorRecorder
 from dumpsim.codecs.apidump import tail_of
 from dumpsim.core.partname import part_name
 from dumpsim.frontends.apidump.output import Output, npy_header
-from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, held, leaves, tensors, words
+from dumpsim.frontends.apidump.places import LONGEST, TOO_DEEP, leaves, tensors, unrecorded, words
 from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue
 from dumpsim.frontends.apidump.pytorch.dropout import Neutral, may_drop
 from dumpsim.frontends.apidump.pytorch.exact import Carried, ExactInterception
@@ -47,23 +47,23 @@ Captured = list[tuple[str, Measured, torch.Tensor | None]]
 
 
 class Session(ApiSession, TensorRecorder):
-    """Records the APIs that a network calls.
+    """Records the APIs that a torch network calls.
 
     Parameters
     ----------
     net : nn.Module
-        Its modules are recorded: each but itself as a LAYER, those of listed classes as NN. [spec api_dump 1.3]
+        Its submodules are recorded as LAYER, modules of listed classes as NN. [spec api_dump 1.3]
     output_path : path
     retain_backward : bool
-        Also gradients with respect to recorded outputs.
+        Record gradients with respect to recorded outputs too.
     compare_statedict : bool
         Write ``pt_net.pth`` now.
     coverage : {"listed", "full"}
         The APIs of 1.0.17, or more of torch, with keyword arguments and leaves of dicts.
     exact : bool
-        As 1.0.17 in everything that shows in names, order and numbers.
+        Behave as 1.0.17 in everything that affects names, order and numbers.
     previous : Session, optional
-        An exact one that this takes the place of.
+        An exact session that this one replaces.
     """
 
     def __init__(
@@ -99,18 +99,18 @@ class Session(ApiSession, TensorRecorder):
         self.listen()
 
     def start(self, request: Request, memory: Memory | None = None) -> None:
-        """Record from here; counters go on where they were, and under compat answers of earlier starts too."""
+        """Record from here; counters continue, and under compat cached results of earlier starts are used."""
         super().start(request, self._carried.memory if self.exact else memory)
 
     def begin(self) -> None:
-        """Make room before the first record, for the rank that torch.distributed has given by now."""
+        """Delete old files before the first record, for the current rank of torch.distributed."""
         with self._writing:
             if not self.exact:
-                self.output.go(_rank())
+                self.output.set_rank(_rank())
             super().begin()
 
     def listen(self) -> None:
-        """Only while something is to be seen: a stopped session costs nothing, unless there is dropout to hold."""
+        """Install or remove the interception: a stopped session needs none, unless there is dropout to disable."""
         if self.output.is_foreign:
             self._interception.remove()
         elif self.recording or self.exact:
@@ -121,35 +121,35 @@ class Session(ApiSession, TensorRecorder):
             self._interception.remove()
 
     def leave(self) -> None:
-        """Take every hook off."""
+        """Remove all hooks."""
         self._finalizer()
         while self.hooked:
             self._unhook(self.hooked.pop()())
 
     def hand_over(self) -> Carried:
-        """Close, and leave to the next session what 1.0.17 never takes back."""
+        """Close, and return the state that 1.0.17 keeps for the next session."""
         self._carried.current = None
         self.close()
         return self._carried
 
-    # what interception reports
+    # for the interception
 
     def touch(self) -> None:
-        """A call is seen, whether it is selected or not. [spec api_dump 1.2]"""
+        """Note that a call was seen, whether it is selected or not. [spec api_dump 1.2]"""
         if self.recording and not self.begun:
             self.begin()
 
     def raise_refusal(self) -> None:
-        """Raise what a saved-tensor hook has raised for the real tool's reductions, as that does. [observed 1.0.17]"""
+        """Raise the error of a saved-tensor hook in the real tool's reductions, as the tool does. [observed 1.0.17]"""
         if self._refused:
             refused = self._refused[0]
             self._refused.clear()
             raise refused
 
-    # what the recorder asks
+    # for the recorder
 
     def layer_lines(self, layer: Layer) -> Captured:
-        """The line of a module, and its file at its first call."""
+        """Return the line of a module, and its file at its first call."""
         file = None
         if self.npy:
             if layer.record in self._layer_files:
@@ -159,7 +159,7 @@ class Session(ApiSession, TensorRecorder):
         return [(layer.record, Measured(_LAYER_TAILS[self.request.statistics], file), None)]
 
     def measured(self, name: str, value: Any, single: bool) -> Captured:
-        """As `captured`, of values that are looked at, not only their outlines."""
+        """As `captured`, with values, not only outlines."""
         found: Captured = []
         if single and not isinstance(value, list | tuple | dict):
             self._capture(found, name, value)
@@ -174,7 +174,7 @@ class Session(ApiSession, TensorRecorder):
         return found
 
     def look_inside(self, found: Captured, name: str, value: Any) -> None:
-        """The leaves of an argument that is not a tensor."""
+        """Capture the leaves of an argument that is not a tensor."""
         for place, leaf in leaves(value, into_dicts=self.full):
             if len(place) > LONGEST:
                 self.skip(TOO_DEEP, tensors(leaf, torch.Tensor))
@@ -182,7 +182,7 @@ class Session(ApiSession, TensorRecorder):
                 self._capture(found, name + place, leaf)
 
     def keywords(self, name: str, values: dict[str, Any]) -> Captured:
-        """Keyword arguments: recorded with coverage "full", else counted; 1.0.17 does neither."""
+        """Record keyword arguments with coverage "full", otherwise count them; 1.0.17 does neither."""
         found: Captured = []
         if self.full and not self.exact:
             for word, value in zip(words(values), values.values(), strict=True):
@@ -193,27 +193,27 @@ class Session(ApiSession, TensorRecorder):
         return found
 
     def note(self, frame: FrameType | None, base: str, name: str | None) -> None:
-        """Note a call that is made without gradients; a reentrant checkpoint makes it again in backward."""
+        """Note a call without gradients; a reentrant checkpoint repeats it in backward."""
         self.regions.note(frame, base, Repeated(name, self.request))
 
     def made_again(self, api: Api, frame: FrameType | None, result: Any) -> None:
-        """A call that backward makes again has returned: its gradients are those of the call that it repeats."""
+        """Handle a call repeated by backward: its gradients belong to the call that it repeats."""
         found = self.regions.find(frame, api.base)
         if found is None:
             return
-        if not torch.is_grad_enabled():  # a checkpoint in a checkpoint, which will make it once more
+        if not torch.is_grad_enabled():  # a checkpoint in a checkpoint, which will repeat it once more
             self.regions.note(frame, api.base, found)
         elif found.name is not None:
             with torch._C.DisableTorchFunctionSubclass():
                 self.repeat(found, result)
 
     def hook_subclass(self, tensor: torch.Tensor, name: str, measured: Measured) -> None:
-        """As `hook`, for a class of the user's, which must not see it."""
+        """As `hook`, for a subclass of Tensor, which must not see the call."""
         with torch._C.DisableTorchFunctionSubclass():
             self.hook(tensor, name, measured)
 
     def arrived(self, hook: Gradient, gradient: Any) -> None:
-        """A gradient has come that is to be looked at, or late, or again."""
+        """Handle a gradient that must be inspected, or comes late, or again."""
         if self.closed or not isinstance(gradient, torch.Tensor):
             return
         try:
@@ -224,10 +224,10 @@ class Session(ApiSession, TensorRecorder):
         except Exception as error:  # never out of the user's backward
             self.skip(f"gradient: {type(error).__name__}")
 
-    # inside
+    # private
 
     def _capture(self, found: Captured, name: str, leaf: Any) -> None:
-        """One leaf, unless `filter_data` drops it or it cannot be recorded."""
+        """Capture one leaf, unless `filter_data` drops it or it cannot be recorded."""
         request = self.request
         if self._refused:
             return
@@ -237,14 +237,14 @@ class Session(ApiSession, TensorRecorder):
                     return
                 found.append((name, self._measure(leaf, request), leaf))
             elif isinstance(leaf, torch.Tensor):
-                with torch._C.DisableTorchFunctionSubclass():  # a subclass of the user's must not see us look at it
+                with torch._C.DisableTorchFunctionSubclass():  # a subclass must not see our calls
                     if not request.filter_data or is_data(leaf):
                         found.append((name, self._measure(leaf, request), leaf))
             elif isinstance(leaf, bool | int | float):
                 if not request.filter_data:
                     found.append((name, scalar(leaf, npy=request.npy, statistics=request.statistics), None))
             else:
-                self.skip(*held(leaf, torch.Tensor))
+                self.skip(*unrecorded(leaf, torch.Tensor))
         except Skip as skip:
             self.skipped[skip.reason] += 1
         except Exception as error:  # never out of the user's forward
@@ -262,7 +262,7 @@ class Session(ApiSession, TensorRecorder):
         return measure(tensor, statistics=request.statistics, npy=request.npy, exact=self.exact)
 
     def _unhook(self, hooks: "dict[int, Any] | None") -> None:
-        """Take ours off a tensor that is still there."""
+        """Remove our hooks from a tensor that is still alive."""
         if hooks is None:
             return
         for key, hook in list(hooks.items()):
@@ -280,13 +280,13 @@ class Session(ApiSession, TensorRecorder):
 
 
 def _word(name: str, exact: bool) -> str:
-    """A module's name as a word of a file's name; keys of a ModuleDict may hold what no file name may."""
+    """Return a module's name as part of a file name; keys of a ModuleDict may contain invalid characters."""
     name = name.replace(".", "_")
     return name if exact else "".join(c if c.isprintable() and c != "/" else "_" for c in name)
 
 
 def _rank() -> int:
-    """This process among the ranks of torch.distributed."""
+    """Return the rank of this process in torch.distributed."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank())
@@ -295,11 +295,11 @@ def _rank() -> int:
 
 
 def _save(net: nn.Module, directory: str, name: str) -> None:
-    """The parameters, for MindTorch's comparison; readable with ``weights_only``. [spec api_dump 1.2]"""
+    """Save the parameters for MindTorch's comparison; readable with ``weights_only``. [spec api_dump 1.2]"""
     part = f"{directory}/{part_name()}"
     os.mkdir(part, 0o700)
     try:
-        torch.save(net.state_dict(), f"{part}/{name}")  # under its own name, which stands in the file
+        torch.save(net.state_dict(), f"{part}/{name}")  # under its final name, since the file contains it
         os.chmod(f"{part}/{name}", 0o400)
         os.replace(f"{part}/{name}", f"{directory}/{name}")
     finally:

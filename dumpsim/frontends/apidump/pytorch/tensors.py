@@ -1,4 +1,4 @@
-"""What is recorded of a torch tensor: its statistics by the kernels, and its bytes."""
+"""The record of a torch tensor: its statistics, computed by our kernels, and its bytes."""
 
 import ctypes
 import math
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     npy: tuple[bytes | memoryview, ...] | None = None
 
 
-# torch type -> numpy type of the same bits, and the code of the kernel's loop
+# torch type -> numpy type with the same bits, and the type code of the kernel
 _PLAIN: Mapping[torch.dtype, tuple[np.dtype[Any], int]] = MappingProxyType(
     {
         getattr(torch, name): (np.dtype(name), CODES[np.dtype(name)])
@@ -49,10 +49,10 @@ _PLAIN: Mapping[torch.dtype, tuple[np.dtype[Any], int]] = MappingProxyType(
     }
 )
 TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
-_saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks  # those in force, or None
+_saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks  # the active ones, or None
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _BFLOAT16 = 10  # the loop of bfloat16 reads its 16 bits
-_DOUBLE = 1023  # bits of an integer that a double surely holds
+_DOUBLE = 1023  # bits of an integer that can certainly be converted to a double
 _NAMES = MappingProxyType({kind: str(kind) for kind in _PLAIN})
 _QUANTISED = frozenset(
     getattr(torch, name) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4") if hasattr(torch, name)
@@ -60,12 +60,12 @@ _QUANTISED = frozenset(
 
 
 def _single(value: float) -> float:
-    """Rounded to float32, as the real tool prints everything. [spec api_dump 1.4]"""
+    """Round to float32, as the real tool prints everything. [spec api_dump 1.4]"""
     return ctypes.c_float(value).value
 
 
 def refuse(tensor: torch.Tensor) -> None:
-    """Skip what has no bytes of its own to look at."""
+    """Raise `Skip` for a tensor without bytes of its own."""
     if (
         type(tensor) in TENSORS
         and tensor.layout is torch.strided
@@ -85,30 +85,30 @@ def refuse(tensor: torch.Tensor) -> None:
     name = type(tensor).__name__
     if name in ("FakeTensor", "FunctionalTensor"):
         raise Skip(name)
-    if hasattr(tensor, "__tensor_flatten__"):  # it wraps others, and has no bytes itself
+    if hasattr(tensor, "__tensor_flatten__"):  # it wraps other tensors and has no bytes itself
         raise Skip(f"tensor of class {name}")
 
 
 def is_data(tensor: torch.Tensor) -> bool:
-    """Whether ``filter_data=True`` keeps a tensor: floating, with at least one dimension and element."""
+    """Whether ``filter_data=True`` retains a tensor: floating, with at least one dimension and element."""
     return bool(tensor.dtype.is_floating_point and tensor.dim() > 0 and tensor.numel() > 0)
 
 
 def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = False) -> Measured:
-    """Statistics and bytes of a tensor as it is now; nothing of it is changed and nothing is recorded by autograd.
+    """Return statistics and bytes of a tensor as it is now, without changing it and without effect on autograd.
 
     Parameters
     ----------
     statistics, npy : bool
-        What is wanted; statistics that are not are NaN.
+        What to compute; statistics that are not requested are NaN.
     exact : bool
-        torch's own reductions, bit for bit those of 1.0.17; else one pass by the kernels: max and min exact, the mean
-        summed in double.
+        Use torch's own reductions, bit for bit those of 1.0.17; otherwise one pass of our kernels: exact max and min,
+        the mean summed in double.
 
     Raises
     ------
     Skip
-        For what cannot be recorded.
+        If the tensor cannot be recorded.
     """
     refuse(tensor)
     if not (statistics or npy):
@@ -122,10 +122,10 @@ def measure(tensor: torch.Tensor, *, statistics: bool, npy: bool, exact: bool = 
 
 
 def reduce_with_gradients(tensor: torch.Tensor) -> None:
-    """Save for backward what 1.0.17 saves where it reduces a tensor, under hooks of the user's that see it.
+    """Save the same tensors for backward as 1.0.17 when it reduces a tensor, if the user has saved-tensor hooks.
 
-    It takes max and min while gradients are recorded. A checkpoint without reentrance counts what its region saves, and
-    ends the second run of the region where as much has been saved as in the first. [observed 1.0.17]
+    The tool computes max and min while gradients are recorded. A non-reentrant checkpoint counts the tensors that its
+    region saves, and ends the second run of the region when as many have been saved as in the first. [observed 1.0.17]
     """
     if tensor.dim() and tensor.numel() and torch.is_grad_enabled() and _saved_tensor_hooks(False) is not None:
         torch.max(tensor)
@@ -133,12 +133,12 @@ def reduce_with_gradients(tensor: torch.Tensor) -> None:
 
 
 def outlines() -> Outlines:
-    """What there is to say of plain tensors without looking at their values, each distinct outline once."""
+    """Return the cache of outlines of plain tensors, which contain no values."""
     return Outlines(TENSORS, torch.strided, _is_wrapped, _spell)
 
 
 def _spell(kind: torch.dtype, shape: torch.Size) -> tuple[bool, Measured | None]:
-    """Whether a plain tensor is data, see `is_data`, and its outline; None for a quantised one."""
+    """Return whether a plain tensor is data, see `is_data`, and its outline, None for a quantised one."""
     outline = None if kind in _QUANTISED else _outline(kind, shape)
     return bool(kind.is_floating_point and shape and 0 not in shape), outline
 
@@ -172,7 +172,7 @@ def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> 
     elif kind.is_complex:
         array, code = _complex(data), None
     else:
-        # float8 and its like: torch widens them exactly
+        # float8 and similar types: torch widens them exactly
         try:
             data = data.to(torch.float32)
         except (RuntimeError, NotImplementedError):
@@ -185,7 +185,7 @@ def _measure(tensor: torch.Tensor, statistics: bool, npy: bool, exact: bool) -> 
 
 
 def _reductions(data: torch.Tensor) -> tuple[float, float, float]:
-    """Max, min and mean as torch reduces them, in the tensor's own type. [spec api_dump 1.4]"""
+    """Return max, min and mean by torch's reductions, in the tensor's own type. [spec api_dump 1.4]"""
     with torch.no_grad():
         high, low = data.max(), data.min()
         mean = data.mean() if data.dtype.is_floating_point else data.float().mean()
@@ -196,14 +196,14 @@ def _complex(data: torch.Tensor) -> "np.ndarray[Any, Any]":
     try:
         array: np.ndarray[Any, Any] = data.numpy()
     except TypeError:
-        array = data.to(torch.complex64).numpy()  # numpy has no half of complex64
+        array = data.to(torch.complex64).numpy()  # numpy has no complex32
     return array
 
 
 def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, ...]) -> tuple[bytes | memoryview, ...]:
-    """The npy file; its data is copied, since the network may write into the tensor before the disk is ready.
+    """Return the npy file; its data is copied, since the network may overwrite the tensor before it is written.
 
-    bfloat16 is widened to float32, exactly: numpy has no such type, and the info line has the original one.
+    bfloat16 is widened exactly to float32: numpy has no such type, and the info line contains the original one.
     """
     if data.dtype is torch.bfloat16:
         wide = widen(array.reshape(-1), "bfloat16")
@@ -213,10 +213,10 @@ def _file(data: torch.Tensor, array: "np.ndarray[Any, Any]", shape: tuple[int, .
 
 
 def scalar(value: "bool | int | float", *, npy: bool, statistics: bool) -> Measured:
-    """A number of Python, as ``filter_data=False`` keeps it. [spec api_dump 1.4]"""
+    """Return the record of a Python number, which ``filter_data=False`` retains. [spec api_dump 1.4]"""
     part: tuple[bytes | memoryview, ...] | None = None
     if statistics and isinstance(value, int) and value.bit_length() > _DOUBLE:
-        raise Skip("integer beyond a double")  # no reader takes it for a statistic
+        raise Skip("integer beyond a double")  # no reader accepts it as a statistic
     if npy:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":

@@ -1,4 +1,4 @@
-"""Threads that start during a dump: function modes are per thread, so each has to put ours on its own stack."""
+"""Notice threads that start during a dump: function modes are per thread, so each one must push ours."""
 
 import sys
 import threading
@@ -6,40 +6,40 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Literal
 
-__all__ = ["Newcomers"]
+__all__ = ["NewThreads"]
 
 Event = Literal["call", "return", "c_call", "c_return", "c_exception"]
 Profile = Callable[[FrameType, Event, Any], object]
 
 
-class Newcomers:
-    """Runs a function first thing in each thread that starts from `begin` to `end`.
+class NewThreads:
+    """Calls a function at the start of each thread that starts between `begin` and `end`.
 
-    ``threading.setprofile`` is Python's own door for that: the first event in a thread takes the profile function off
-    again, or puts the user's in its place. Daemon threads are left alone, since the interpreter may end under them.
+    Uses ``threading.setprofile``: the first event in a thread removes the profile function again, or replaces it by the
+    user's. Daemon threads are ignored, since they may still run while the interpreter ends.
 
     Parameters
     ----------
-    greet : callable
-        Run in the new thread.
+    callback : callable
+        Called in the new thread.
     """
 
-    def __init__(self, greet: Callable[[], None]) -> None:
-        self._greet = greet
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
         self._before: Profile | None = None
         self._own: Profile | None = None
 
     def begin(self) -> None:
         self.end()
         before = self._before = threading.getprofile()
-        greet = self._greet
+        callback = self._callback
 
         def first_event(frame: FrameType, event: Event, argument: Any) -> None:
             sys.setprofile(before)
             if before is not None:
                 before(frame, event, argument)
             if not threading.current_thread().daemon:
-                greet()
+                callback()
 
         self._own = first_event
         threading.setprofile(first_event)
