@@ -1,9 +1,9 @@
-"""Func graphs of a captured network: what its branches and loops are to the vendor's compiler.
+"""Func graphs of a captured network: its branches and loops as functions, as in the vendor's compiler.
 
-A captured graph has its control flow as nodes with blocks. The vendor has functions instead: a branch is two functions
-that a Switch chooses from, and what follows it stays in the caller; a loop is a header that calls the body or what
-follows the loop, and the body calls the header. [spec vendor 2.8] The functions take over the captured nodes; they may
-use values of the functions around them until `lift_closures` turns these into parameters.
+In a captured graph, control flow consists of nodes with blocks. The vendor has functions instead: a branch is two
+functions from which a Switch chooses, and the code after it stays in the caller; a loop is a header that calls the body
+or the code after the loop, and the body calls the header. [spec vendor 2.8] The captured nodes become nodes of the
+functions, which may use values of enclosing functions until `lift_closures` turns these into parameters.
 """
 
 from collections.abc import Hashable, Sequence
@@ -31,7 +31,7 @@ __all__ = ["made_functions"]
 
 
 def made_functions(graph: Graph) -> FuncForm:
-    """The functions of a captured network, whose nodes they take over."""
+    """Return the functions of a captured network, whose nodes are moved into them."""
     assert graph.output is not None
     root = FuncGraph(
         kind="root", label=graph.name, result=Node(op_type="Return", operands=[], abstract=graph.output.abstract)
@@ -45,17 +45,17 @@ def made_functions(graph: Graph) -> FuncForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """How a function ends that does not return a value: it calls a header.
+    """The end of a function that calls a header instead of returning a value.
 
     Attributes
     ----------
     header : FuncGraph
     order : list of int
-        The variables of the loop in the order in which the header takes them.
+        The variables of the loop in the order of the header's parameters.
     leave : _Leave, optional
-        How the loop is left before its end.
+        How ``break`` leaves the loop.
     hands_out : bool
-        A round gives its gradient as a closure; else it gives what that needs of it.
+        Whether a round returns its gradient as a closure; otherwise it returns the values that its gradient needs.
     """
 
     header: FuncGraph
@@ -66,19 +66,19 @@ class _End:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Leave:
-    """How a side of a branch ends that leaves a loop.
+    """The end of a side of a branch that leaves a loop.
 
     Attributes
     ----------
     places : list of int
-        The variables of the loop that what follows it takes from where the loop was left.
+        The variables of the loop that the code after it takes from the point where the loop was left.
     end : FuncGraph or None
-        The function of what follows, where it has control flow: all that leave the loop call it.
+        The function of the code after the loop, if that has control flow: all sides that leave the loop call it.
     copies : list of (list of Node, Value, dict of int to int, Step or None)
-        Else what follows, anew for each that leaves the loop: nodes, output, the variables by id of their nodes, and
-        the gradient.
+        Otherwise copies of the code after the loop, one for each such side: nodes, output, the variables by id of their
+        nodes, and the gradient.
     after : _End or None
-        How what follows ends.
+        The end of the code after the loop.
     """
 
     places: list[int]
@@ -89,15 +89,15 @@ class _Leave:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _HandsOut:
-    """A function that hands out its gradient.
+    """A function that returns its gradient.
 
     Attributes
     ----------
     function : FuncGraph
     given : list of Value
-        What the gradient of the call at its end is by.
+        The values whose gradients the gradient of the call at its end returns.
     steps : list of Step
-        Of its nodes; none for what only calls another function.
+        The steps of its nodes; empty if it only calls another function.
     """
 
     function: FuncGraph
@@ -107,7 +107,7 @@ class _HandsOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loop:
-    """A loop that gives its gradient as a closure.
+    """A loop that returns its gradient as a closure.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class _Loop:
     first : Node
         The call of the header before the loop.
     functions : list of _HandsOut
-        All functions of the loop and of what follows it.
+        All functions of the loop and of the code after it.
     outputs : dict of int to Value
-        The outputs as what follows the loop has them, by id.
+        The outputs inside of the code after the loop, by id.
     """
 
     node: Node
@@ -128,7 +128,7 @@ class _Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Closure:
-    """The gradient that a function gives besides its output, and the values that this takes."""
+    """The gradient that a function returns in addition to its output, and the values that the gradient takes."""
 
     gradient: FuncGraph
     taken: list[Value]
@@ -137,15 +137,15 @@ class _Closure:
 class _Maker:
     def __init__(self, form: FuncForm, graph: Graph) -> None:
         self.form = form
-        self._loops = 0  # loops around what is being made
+        self._loops = 0  # number of enclosing loops
         nodes = list(everything(graph.trail))
         self._present = {id(node) for node in nodes}
         self._is_twice = any(_is_second(node) for node in nodes)  # gradients of gradients
-        self._new: dict[int, Value] = {}  # what stands for a captured value, by id
-        self._closing: set[int] = set()  # ids of branches that give their gradients as closures
+        self._new: dict[int, Value] = {}  # replacements of captured values, by id
+        self._closing: set[int] = set()  # ids of branches that return their gradients as closures
         self._backwards: dict[int, tuple[Node, list[FuncGraph]]] = {}  # these gradients, by id of the captured one
-        self._unwinding: dict[int, _Loop] = {}  # loops that give their gradients as closures, by id of the captured one
-        self._handing: list[list[_HandsOut]] = []  # functions of the loops under way that hand out gradients
+        self._unwinding: dict[int, _Loop] = {}  # loops that return their gradients, by id of the captured one
+        self._handing: list[list[_HandsOut]] = []  # functions of the open loops that return gradients
         self._waiting: dict[int, list[FuncGraph]] = {}  # the gradients of a branch's sides, by the gradient's id
         self._functions: dict[int, FuncGraph] = {}  # by id of a captured graph that several nodes call
         self._sides: dict[Hashable, FuncGraph] = {}  # of branches, by the name of their origin
@@ -168,7 +168,7 @@ class _Maker:
         steps: Sequence[Step] = (),
         of: Node | None = None,
     ) -> FuncGraph:
-        """The function of captured nodes.
+        """Create the function of captured nodes.
 
         Parameters
         ----------
@@ -176,14 +176,14 @@ class _Maker:
         nodes : sequence of Node
         output : Value
         end : _End, optional
-            Where it calls the header of a loop with its output.
+            Given if it calls the header of a loop with its output.
         into : FuncGraph, optional
-            The function, where it has been made already.
+            The function, if it has been created already.
         closure : _Closure, optional
         steps : sequence of Step, optional
-            Where it hands out its gradient: that of its nodes, and that of what it calls for its caller.
+            Given if it returns its gradient: the steps of its nodes, and of the function that it calls.
         of : Node, optional
-            The control node whose part it is.
+            The control node to which it belongs.
         """
         function = into or self._new_function(kind, label, output, end)
         if of is not None:
@@ -194,14 +194,14 @@ class _Maker:
         return function
 
     def _hand_out(self, function: FuncGraph, given: list[Value], steps: Sequence[Step] = ()) -> None:
-        """Let a function hand out its gradient."""
+        """Make a function return its gradient."""
         function.is_differentiated = True
         function.gradient = self._new_function(function.kind, function.label, function.result)
         function.gradient.forward, function.gradient.is_tied = function, False
         self._handing[-1].append(_HandsOut(function=function, given=given, steps=list(steps)))
 
     def _inside(self, function: FuncGraph, step: Step) -> None:
-        """Let what a step follows be nodes of a function, not one of its own."""
+        """Add a step to a function, which contains its nodes instead of a separate function."""
         next(one for one in self._handing[-1] if one.function is function).steps.append(step)
 
     def _new_function(self, kind: str, label: str, output: Value, end: "_End | None" = None) -> FuncGraph:
@@ -221,7 +221,7 @@ class _Maker:
         closure: _Closure | None = None,
         step: Step | None = None,
     ) -> None:
-        """Put captured nodes into a function; see `function`."""
+        """Move captured nodes into a function; see `function`."""
         whole = whole_call(output) if function.kind != "root" and end is None else None
         for at, node in enumerate(nodes):
             rest = nodes[at + 1 :]
@@ -237,7 +237,7 @@ class _Maker:
                     function.output = self._differentiated_loop(node, unwind, function, rest, output)
                     return
                 self._differentiated_loop(node, unwind, function, rest[:here], None)
-                self.fill(function, rest[here:], output)  # the function goes on after the one that is differentiated
+                self.fill(function, rest[here:], output)  # continue after the differentiated function
                 return
             if node.op_type == "While":
                 inner = step.inner if step is not None and step.split is node else ()
@@ -245,7 +245,7 @@ class _Maker:
                 return
             if node.op_type == "If":
                 self._branch(node, function, rest)
-                if end is not None:  # what follows calls the header: a function that calls itself is not inlined
+                if end is not None:  # the code after it calls the header; recursive functions are not inlined
                     parts = {id(part): part for part in rest if is_part(part, node)}
                     rest = [later for later in rest if id(later) not in parts]
                     inner = step.inner if step is not None and step.split is node else ()
@@ -269,7 +269,7 @@ class _Maker:
                 self._shared(node, function)
             else:
                 self._plain(node, function)
-        if whole is not None:  # the call of a function, with nothing taken apart
+        if whole is not None:  # return the function call itself instead of its items
             function.trail = [each for each in function.trail if not is_part(each, self._call_of(whole))]
             function.output = self._call_of(whole)
         else:
@@ -281,7 +281,7 @@ class _Maker:
             function.result.operands.append(partial)
 
     def _jump(self, node: Node, function: FuncGraph, end: _End, step: Step | None) -> Node:
-        """A branch at the end of a loop's body, a side of which leaves the loop or goes to its next round."""
+        """Create a branch at the end of a loop's body, whose sides may break or continue."""
         control = control_of(node)
         condition = self._value(node.operands[0], function)
         inner: Sequence[Step | None] = step.inner if step is not None and step.split is node else (None, None)
@@ -307,7 +307,7 @@ class _Maker:
                 for later_step in later_steps:
                     self._inside(side, later_step)
                 self.fill(side, block.trail, block.output, end=end, step=later_steps[0] if later_steps else None)
-            else:  # a function that calls itself is inlined only where it is a call and nothing else
+            else:  # a recursive function is only inlined if it is trivial
                 for each in own:
                     self._plain_or_branch(each, side, later)
                 after = self.function(
@@ -328,7 +328,7 @@ class _Maker:
             self._plain(node, function)
 
     def _leave(self, function: FuncGraph, nodes: Sequence[Node], output: Value, leave: _Leave) -> None:
-        """Fill a function that leaves a loop with the variables that `output` has."""
+        """Fill a function that leaves a loop with the variables in `output`."""
         assert isinstance(output, Node)
         if leave.end is not None:
             for at, node in enumerate(nodes):
@@ -344,7 +344,7 @@ class _Maker:
         self.fill(function, [*nodes, *rest], result, end=leave.after)
 
     def _back(self, output: Value, function: FuncGraph, end: _End) -> Node:
-        """The call of the header at the end of a loop's body, also with what the loop's gradient needs of a round."""
+        """Call the header at the end of a loop's body, with the variables and the values that the gradient needs."""
         assert isinstance(output, Node)
         kept = range(len(end.order), len(output.operands)) if not end.hands_out else ()
         values = [self._value(output.operands[at], function) for at in (*end.order, *kept)]
@@ -378,7 +378,7 @@ class _Maker:
         return self._new.get(id(value), value)
 
     def _take_operands(self, node: Node, function: FuncGraph) -> None:
-        """Let a node take what stands for its operands."""
+        """Replace the operands of a node."""
         known = node.text.formals if node.text is not None else {}
         places = {at: known[v] for at, v in enumerate(node.operands) if isinstance(v, Node) and v in known}
         if places:
@@ -398,7 +398,7 @@ class _Maker:
         self._own(node, function)
 
     def _part(self, node: Node, source: Node, function: FuncGraph) -> None:
-        """A part of what a control node gives: of a loop, a parameter of its header."""
+        """Replace an item of a control node's result; for a loop, by a parameter of its header."""
         place = node.operands[1]
         assert isinstance(place, Constant)
         self._kept.append(node)
@@ -419,7 +419,7 @@ class _Maker:
     # -- control
 
     def _shared(self, node: Node, function: FuncGraph) -> None:
-        """A call of a function that has other calls."""
+        """Create a call of a function that has other calls."""
         (block,) = node.blocks
         assert block.output is not None
         assert isinstance(node.abstract, TupleType)
@@ -464,7 +464,7 @@ class _Maker:
                 self._sides[name] = sides[-1]
         assert isinstance(node.abstract, TupleType)
         abstract = node.abstract.items[0] if len(node.abstract.items) == 1 else node.abstract
-        if waiting is not None:  # what the branch gave besides its output is called
+        if waiting is not None:  # call the gradient that the branch has returned with its output
             forward = self._value(node.operands[1], function)
             assert isinstance(forward, Node)
             call = self._call(forward, [], abstract, function)
@@ -478,10 +478,10 @@ class _Maker:
         self._new[id(node)] = call
 
     def _is_closing(self, node: Node) -> bool:
-        """Whether a branch gives its gradient as a closure.
+        """Whether a branch returns its gradient as a closure.
 
-        In loops values are kept round by round instead; where a gradient is differentiated once more, the branch gives
-        out what its gradient uses. [fitted]
+        In loops values are saved round by round instead; if a gradient is differentiated again, the branch returns the
+        values that its gradient uses. [fitted]
         """
         backward = control_of(node).backward
         if self._loops or self._is_twice or not control_of(node).is_differentiated:
@@ -489,7 +489,7 @@ class _Maker:
         return backward is None or id(backward) in self._present
 
     def _differentiated(self, node: Node, function: FuncGraph) -> None:
-        """A branch in a function that is differentiated: each side gives a function besides its output, its gradient.
+        """Create a branch in a function that is differentiated: each side returns its output and its gradient function.
 
         [source dfunctor.cc: MapMorphism, K of a function gives a tuple; observed 2.10]
         """
@@ -523,7 +523,7 @@ class _Maker:
         self._new[id(node)] = call
 
     def _backward(self, node: Node, function: FuncGraph) -> None:
-        """The gradient of a branch: a call of the closure that the branch gave, with the gradients of its outputs."""
+        """Create the gradient of a branch: a call of the returned closure, with the gradients of the outputs."""
         forward, sides = self._backwards[id(node)]
         count = len(node.blocks[0].parameters)
         arguments = [self._value(value, function) for value in node.operands[2 : 2 + count]]
@@ -538,7 +538,7 @@ class _Maker:
         self._new[id(node)] = call
 
     def _fill_gradient(self, function: FuncGraph, block: Graph, abstract: Abstract) -> None:
-        """Fill a gradient, which gives a tuple always, and one that is known at once where all of its parts are."""
+        """Fill a gradient, which always returns a tuple; it is a constant if all of its items are."""
         assert isinstance(block.output, Node)
         function.result.abstract = abstract
         self.fill(function, block.trail, block.output)
@@ -550,7 +550,7 @@ class _Maker:
             function.output = self._made("MakeTuple", values, abstract, function)
 
     def _results(self, node: Node) -> int:
-        """What a control node gives of itself, as a number of outputs; a gradient gives a tuple always."""
+        """Return the number of a control node's own outputs; -1 for a gradient, which always returns a tuple."""
         assert isinstance(node.abstract, TupleType)
         if id(node) in self._backwards:
             return -1
@@ -558,7 +558,7 @@ class _Maker:
         return own or len(node.abstract.items)
 
     def _closure(self, node: Node, at: int, kind: str, label: str, rest: Sequence[Node]) -> _Closure | None:
-        """The gradient of one side of a branch, and what the side gives to it."""
+        """Return the gradient of one side of a branch, and the values that the side passes to it."""
         backward = control_of(node).backward
         if backward is None or all(later is not backward for later in rest):
             return None
@@ -578,9 +578,9 @@ class _Maker:
         closure: _Closure | None,
         steps: Sequence[Step] = (),
     ) -> Node:
-        """The functions of a loop; what follows it is one of them.
+        """Create the functions of a loop, including that of the code after it; return the call of the header.
 
-        Where they hand out gradients, `steps` are those of the loop's round, of what follows and of the header.
+        If they return gradients, `steps` are those of the loop's round, of the code after it and of the header.
         """
         head, turn = node.blocks
         assert head.output is not None
@@ -606,7 +606,7 @@ class _Maker:
             shown = own.debug_name or f"ф{own.name}"
             header.parameters.append(Parameter(name=own.name, abstract=own.abstract, debug_name=shown))
             self._new[id(own)] = self._new[id(other)] = header.parameters[-1]
-        for at in sorted(set(range(len(node.operands))) - set(order)):  # no round changes it
+        for at in sorted(set(range(len(node.operands))) - set(order)):  # not changed by any round
             start = self._value(node.operands[at], function)
             self._new[id(head.parameters[at])] = self._new[id(turn.parameters[at])] = start
         if steps:
@@ -657,7 +657,7 @@ class _Maker:
         label: str,
         steps: Sequence[Step],
     ) -> _Leave:
-        """How a loop is left, whose variables are then those of the bundles."""
+        """Return how a loop is left by ``break``, with its variables in the bundles."""
         turn = node.blocks[1]
         parts = {id(part): place_of(part) for part in rest if is_part(part, node)}
         places = [
@@ -665,8 +665,8 @@ class _Maker:
             for at in dict.fromkeys(parts.values())
             if any(bundle.operands[at] is not turn.parameters[at] for bundle in bundles)
         ]
-        recurs = end is not None and not is_trivial(rest, output)  # a function that calls itself is not inlined
-        if not recurs and not any(each.blocks for each in rest):  # inlined where the loop is left
+        recurs = end is not None and not is_trivial(rest, output)  # recursive functions are not inlined
+        if not recurs and not any(each.blocks for each in rest):  # inlined at each ``break``
             leave = _Leave(places=places, after=end)
             for _ in bundles:
                 known: dict[int, Value] = {}
@@ -693,7 +693,7 @@ class _Maker:
         return _Leave(places=places, end=function)
 
     def _handed_by(self, node: Node) -> Node | None:
-        """The gradient of a loop that is given as a closure."""
+        """Return the gradient of a loop that is returned as a closure; None if there is none."""
         unwinds = control_of(node).unwinds
         handed = unwinds and control_of(unwinds[0]).steps and id(unwinds[0]) in self._present
         return unwinds[0] if handed else None
@@ -701,7 +701,7 @@ class _Maker:
     def _differentiated_loop(
         self, node: Node, unwind: Node, function: FuncGraph, rest: Sequence[Node], output: Value | None
     ) -> Node:
-        """The functions of a loop in a function that is differentiated, and of what follows in that; their call."""
+        """Create the functions of a loop in a function that is differentiated, and return their call."""
         steps = control_of(unwind).steps
         seeds, results = _counts(unwind)
         leaves = unwind.operands[1 + seeds : len(unwind.operands) - results]
@@ -724,7 +724,7 @@ class _Maker:
         return call
 
     def _backward_loop(self, unwind: Node, function: FuncGraph) -> None:
-        """The gradient of a loop: a call of the closure that it gave."""
+        """Create the gradient of a loop: a call of the closure that it has returned."""
         loop = self._unwinding[id(unwind)]
         seeds, _ = _counts(unwind)
         kinds = [parameter.abstract for parameter in control_of(unwind).steps[1].graph.parameters]
@@ -740,7 +740,7 @@ class _Maker:
         self._kept.append(unwind)
 
     def _fill_handed(self, one: _HandsOut, kinds: Sequence[Abstract], own: set[int]) -> None:
-        """Fill the gradient of a function of a loop: it calls that of what the function calls at its end."""
+        """Fill the gradient of a function of a loop: it calls the gradient of the call at the function's end."""
         gradient, tail = one.function.gradient, one.function.output
         assert gradient is not None
         gradient.parameters = [Parameter(name="", abstract=kind) for kind in kinds]  # type: ignore[arg-type]
@@ -762,7 +762,7 @@ class _Maker:
         gradient.output = self._made("MakeTuple", values, gradient.result.abstract, gradient)
 
     def _backward_call(self, forward: Node, values: list[Value], given: Sequence[Value], function: FuncGraph) -> Node:
-        """The call of the gradient that another call gave."""
+        """Create the call of a gradient that another call has returned."""
         call = self._call(forward, values, TupleType(items=tuple(map(_type_of, given))), function)
         gradients = [called.gradient for called in self.form.called_by(forward) if called.gradient is not None]
         targets = [self._new.get(id(value), value) for value in given]
@@ -774,7 +774,7 @@ class _Maker:
         return self._made("TupleGetItem", [call, place], abstract, function)
 
     def _unwind(self, node: Node, function: FuncGraph) -> None:
-        """The gradient of a loop: a function that is called with the first values. [fitted: the vendor's is a loop]"""
+        """Create the gradient of a loop: a function called with the initial values. [fitted: the vendor's is a loop]"""
         (turn,) = node.blocks
         assert turn.output is not None
         starts = [self._value(operand, function) for operand in node.operands[1:]]
@@ -789,7 +789,7 @@ class _Maker:
 
 
 def _counts(unwind: Node) -> tuple[int, int]:
-    """How many gradients of outputs the gradient of a loop takes, and how many gradients it gives."""
+    """Return the number of incoming gradients of a loop's gradient, and the number of gradients that it returns."""
     assert isinstance(unwind.abstract, TupleType)
     return len(control_of(unwind).steps[1].graph.parameters), len(unwind.abstract.items)
 
@@ -799,12 +799,12 @@ def _type_of(value: Value) -> Abstract:
 
 
 def _given(node: Node, place: int) -> list[Value]:
-    """What the sides of a branch give at a place."""
+    """Return the outputs of a branch's sides at an index."""
     return [block.output.operands[place] for block in node.blocks if isinstance(block.output, Node)]
 
 
 def _is_second(node: Node) -> bool:
-    """Whether a node is one of several gradients of a branch, or such a gradient that has one itself."""
+    """Whether a node is one of several gradients of a branch, or a gradient that is differentiated itself."""
     if node.op_type != "If" or len(node.operands) == 1:
         return False
     forward = node.operands[1]

@@ -1,8 +1,8 @@
-"""Gradient nodes: what a front end leaves of a gradient, until a pass puts the backward pass in its place.
+"""Gradient nodes, by which a front end represents a gradient until a pass replaces them by the backward pass.
 
-The forward graph of a gradient is the part of the captured graph between what is differentiated and what it is
-differentiated by. Its nodes stay where they are, so that other nodes may use its values and passes on the forward graph
-need to know nothing of gradients; the gradient node follows them and gives one gradient for each wanted value.
+The forward graph of a gradient is the part of the captured graph between the differentiated value and the wanted ones.
+Its nodes stay in their positions, so other nodes may use its values, and passes on the forward graph need no knowledge
+of gradients. The gradient node follows them, and returns one gradient for each wanted value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,37 +17,36 @@ from dumpsim.graph.mindspore.calls import Call
 
 __all__ = ["GRADIENT", "Differentiated", "gradient_node", "gradient_of", "outputs_of", "seed_of", "wanted_of"]
 
-GRADIENT = "Gradient"  # the type of these nodes, which no kernel has
-Shape = int | tuple["Shape", ...]  # a tensor by its place, or a tuple of them
+GRADIENT = "Gradient"  # the type of these nodes, which have no kernel
+Shape = int | tuple["Shape", ...]  # a tensor by its index, or a tuple of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Differentiated:
-    """What a gradient node is the gradient of.
+    """The value that a gradient node differentiates, and properties of the gradient.
 
     Attributes
     ----------
     outputs : int or nested tuple
-        The structure of what is differentiated; the integers are places among the operands.
+        The structure of the differentiated value; the integers are indexes of operands.
     count : int
-        Tensors in it: the first `count` operands are its values, the next `count` the gradients by them.
+        Number of tensors in it: the first `count` operands are its values, the next `count` their incoming gradients.
     function : Call or None
-        The function that is differentiated, with the tree of its calls. None where nobody recorded calls.
+        The function that is differentiated, with the tree of its calls; None if no calls were recorded.
     around : Call or None
         The call in which the gradient is taken; it gets the nodes of the backward pass.
     nodes : sequence of Node or None
-        The nodes of the forward pass in their order; those below the outputs where None.
+        The nodes of the forward pass, in order; by default those that the outputs depend on.
     fills : bool
-        Whether the gradient is zeros by what the outputs do not depend on; nothing otherwise.
+        Whether the gradient of a value that the outputs do not depend on is zeros; otherwise it is None.
     sums : str
-        Scope of the sums of gradients, where it is not that of the value that they are for: of a forward pass that was
-        compiled before.
+        Scope of the sums of gradients, if it is not that of the value: for a forward pass that was compiled before.
     arguments : int
-        Wanted values that are arguments of the function, before the others.
+        Number of wanted values that are arguments of the function; they come first.
     scope : str
-        Scope of the function and so of its formal parameters, to which the sums of gradients by arguments belong.
+        Scope of the function and so of its formal parameters, to which the sums of their gradients belong.
     formals : tuple of (str, str)
-        Arguments of the network, and the names that they have in the function.
+        Arguments of the network, and their names in the function.
     """
 
     outputs: Shape
@@ -63,14 +62,14 @@ class Differentiated:
 
 
 def gradient_node(output: Value, seed: Any, wanted: Sequence[Value], **about: Any) -> Node:
-    """A node that gives the gradients of `output` by the `wanted` values.
+    """Create a node that returns the gradients of `output` with respect to the `wanted` values.
 
     Parameters
     ----------
     output : Value
-        A tensor, or nested ``MakeTuple`` nodes of tensors that are no part of the program.
+        A tensor, or nested ``MakeTuple`` nodes of tensors that are not part of the program.
     seed : Value or Parts
-        The gradient of what follows by `output`, in its structure.
+        The incoming gradient, in the structure of `output`.
     wanted : sequence of Value
     **about
         Fields of `Differentiated`.
@@ -88,24 +87,24 @@ def gradient_node(output: Value, seed: Any, wanted: Sequence[Value], **about: An
 
 
 def gradient_of(node: Node) -> Differentiated:
-    """What a gradient node is the gradient of."""
+    """Return the `Differentiated` of a gradient node."""
     found: Differentiated = node.attrs["gradient"]
     return found
 
 
 def outputs_of(node: Node) -> Value:
-    """What is differentiated, as one value."""
+    """Return the differentiated value of a gradient node."""
     return _whole(node.operands, gradient_of(node).outputs)
 
 
 def seed_of(node: Node) -> Any:
-    """The gradient of what follows by the outputs, in their structure."""
+    """Return the incoming gradient of a gradient node, in the structure of its outputs."""
     given = gradient_of(node)
     return _parts(outputs_of(node), node.operands[given.count : 2 * given.count], given.outputs)
 
 
 def wanted_of(node: Node) -> list[Value]:
-    """The values that it is the gradient by."""
+    """Return the values whose gradients a gradient node returns."""
     return node.operands[2 * gradient_of(node).count :]
 
 
@@ -148,7 +147,7 @@ def _parts(output: Value, seeds: Sequence[Value], shape: Shape) -> Any:
 
 
 def _plain(abstract: Abstract) -> Abstract:
-    """A type without what makes it a weight or a constant."""
+    """Return a type without the marks of a weight or a constant."""
     if not isinstance(abstract, TensorType):
         return abstract
     return TensorType(dtype=abstract.dtype, shape=abstract.shape)

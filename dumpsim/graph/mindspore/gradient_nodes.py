@@ -1,4 +1,4 @@
-"""Gradients as graph nodes: scopes, sums and what the compiler folds at once."""
+"""Gradients as graph nodes: scopes, sums and constant folding."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,29 +18,29 @@ __all__ = ["NodeBuilder"]
 
 
 class NodeBuilder(NodeMaker):
-    """The builder of `gradient.reverse` that makes graph nodes.
+    """The builder of `gradient.reverse` that creates graph nodes.
 
     Parameters
     ----------
     find : callable
         The definition of an operator type.
     place : callable
-        ``place(node)`` puts a node into the program; its scope is set already.
+        ``place(node)`` adds a node to the program; its scope is set already.
     scopes : mapping
-        For the id of a forward node the scope that its gradient belongs to, see `gradient_scope.shared_scopes`; for the
-        id of a parameter the scope of its load.
+        Scopes of the gradients of forward nodes, by the nodes' ids, see `gradient_scope.shared_scopes`; for parameters
+        the scopes of their loads.
     block : callable, optional
-        ``block(name)`` is a context in which nodes are placed into the graph that it yields, for control flow.
+        ``block(name)`` is a context manager that yields a graph, to which nodes are added inside; for control flow.
     graphs : sequence of Graph, optional
-        The graphs that hold the nodes of the forward pass, for control flow.
+        The graphs with the nodes of the forward pass, for control flow.
     sums : str, optional
-        Scope of the sums of gradients, where it is not that of the value that they are for.
+        Scope of the sums of gradients, if it is not that of the value.
     is_analysed_again : bool, optional
-        Whether the compiler analyses its functions once more after gradients, which folds what `late_zeros` left.
+        Whether the compiler analyses its functions again after gradients, which folds operators on `late_zeros`.
     parameters : mapping, optional
-        For the id of an argument of the differentiated function the scope of the formal parameter.
+        Scopes of formal parameters, by the ids of the arguments of the differentiated function.
     tuples : container of int, optional
-        Ids of the branches whose gradients are tuples: more than one of their outputs is taken.
+        Ids of the branches whose gradients are tuples: more than one of their outputs is used.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class NodeBuilder(NodeMaker):
         self._late: list[Constant] = []
         self._folded_late: list[Constant] = []
         self._is_analysed_again = is_analysed_again
-        self._inlined: dict[int, Value] = {}  # by id of what stands for it in the graph of a rule
+        self._inlined: dict[int, Value] = {}  # copies of values in the graphs of rules, by id of the original
         self._scopes = scopes
         self._scope = "Gradients/Default"
         self._forward: Node | None = None
-        self._formal: frozenset[int] = frozenset()  # ids of what is a parameter where the gradient is made
+        self._formal: frozenset[int] = frozenset()  # ids of values that are parameters of the differentiated function
 
     def _placed(self, node: Node) -> None:
         node.scope = self._scope
@@ -80,13 +80,13 @@ class NodeBuilder(NodeMaker):
             text.sources, text.candidate = text_of(forward).sources, "forward node"
             text.primal = text_of(forward).primal
         self._into(node)
-        # set_dump on a cell holds for its gradients, too; on a primitive it does not [spec mindspore 2.3]
+        # set_dump on a cell applies to its gradients, too; on a primitive it does not [spec mindspore 2.3]
         if forward is not None and forward.dump_mark is not None and "dump" not in text_of(forward).attrs:
             node.dump_mark = forward.dump_mark
 
     @contextmanager
     def backward_of(self, node: Node) -> Iterator[None]:
-        """Emit inside as the gradient of `node`, named by its primitive in the front end. [spec vendor 3.3]"""
+        """Emit operators inside as the gradient of `node`, named after its front-end primitive. [spec vendor 3.3]"""
         primitive = (node.text.primitive if node.text is not None else "") or node.op_type
         scope = f"Gradients/{self._scopes.get(id(node), node.scope)}/Grad_{primitive}"
         with self._at(scope, node):
@@ -102,8 +102,8 @@ class NodeBuilder(NodeMaker):
             self._scope, self._forward = before
 
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
-        """The sum of several gradients of `value`: one AddN in the scope of the value. [spec vendor 3.6]"""
-        late = {id(known) for known in self._folded_late}  # once the sum was there
+        """Return the sum of several gradients of `value`: one AddN in the scope of the value. [spec vendor 3.6]"""
+        late = {id(known) for known in self._folded_late}  # folded only after the sum was created
         summands = [gradient for gradient in gradients if id(gradient) in late or not is_filled(gradient, 0)]
         if not summands:
             return gradients[0]
@@ -113,10 +113,10 @@ class NodeBuilder(NodeMaker):
             return super().emit("AddN", tuple(summands))
 
     def _scope_of_sum(self, value: Value) -> str:
-        """The scope of a sum of gradients.
+        """Return the scope of a sum of gradients.
 
-        A formal parameter of a branch or loop has none of its own. Where several outputs of a branch are taken, tuples
-        are summed, by a function that knows no scope. [observed 2.10: nine small networks]
+        A formal parameter of a branch or loop has no scope. If several outputs of a branch are used, tuples are summed,
+        by a function without a scope. [observed 2.10: nine small networks]
         """
         if id(value) in self._formal:
             return "Gradients/Default"
@@ -129,7 +129,7 @@ class NodeBuilder(NodeMaker):
 
     @contextmanager
     def formal(self, values: Sequence[Value]) -> Iterator[None]:
-        """Sum inside the gradients of values that are parameters of the function whose gradient is made."""
+        """Sum gradients of these values inside: they are parameters of the function that is differentiated."""
         before = self._formal
         self._formal = frozenset(map(id, values))
         try:
@@ -138,9 +138,9 @@ class NodeBuilder(NodeMaker):
             self._formal = before
 
     def inline(self, graph: Graph, arguments: Sequence[Any]) -> list[Value]:
-        """A graph's nodes once more, in their own scopes; its outputs.
+        """Copy the nodes of a graph with their scopes, and return its outputs.
 
-        Rules of one walk may use what another was given: hooks on a cell's output tell those on its input.
+        Rules of one walk may use values of each other: hooks on a cell's output pass values to those on its input.
         """
         known = self._inlined
         known.update((id(p), self.value(a)) for p, a in zip(graph.parameters, arguments, strict=True))
@@ -154,18 +154,18 @@ class NodeBuilder(NodeMaker):
 
     @contextmanager
     def block(self, name: str) -> Iterator[Graph]:
-        """A graph that takes the nodes that are emitted inside."""
+        """Collect nodes that are emitted inside in a new graph."""
         assert self._block is not None
         with self._block(name) as graph:
             yield graph
 
     def add(self, node: Node) -> Node:
-        """Place a node that was made elsewhere."""
+        """Place a node that was created elsewhere."""
         self._placed(node)
         return node
 
     def insert(self, node: Node, *, behind: Node) -> None:
-        """Place a node into the graph that holds another, after it."""
+        """Place a node after another one, in the graph of that one."""
         pending = list(self._graphs)
         while pending:
             graph = pending.pop()
@@ -177,18 +177,18 @@ class NodeBuilder(NodeMaker):
         raise AssertionError(f"no graph holds {behind.op_type}")
 
     def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
-        """Zeros that the compiler comes to know too late to fold what is computed from them, or to sum without them."""
+        """Return zeros that the compiler recognises too late to fold operators on them; see `ControlBuilder`."""
         zeros = self.zeros(abstract)
         (self._folded_late if summed else self._late).append(zeros)
         return zeros
 
     @property
     def in_graph(self) -> bool:
-        """Whether the script does not run in PYNATIVE mode, where sums have a scope of their own."""
+        """Whether the script runs in graph mode; in PYNATIVE mode sums have their own scope."""
         return not self._sums
 
     def choose(self, condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """A branch that a rule makes."""
+        """Create a branch for a rule."""
         blocks = []
         for name, emitted in (("then", one), ("else", other)):
             with self.block(name) as graph:
@@ -202,12 +202,12 @@ class NodeBuilder(NodeMaker):
         return self.item(self.add(branch), 0)
 
     def zeros(self, abstract: Abstract) -> Any:
-        """A constant tensor of zeros."""
+        """Return a constant tensor of zeros."""
         assert isinstance(abstract, TensorType)
         return constant(np.zeros(abstract.shape, abstract.dtype.numpy))
 
     def emit(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
-        """A new node, or the value that the compiler puts in its place."""
+        """Create a node, or return the value by which the compiler replaces it."""
         inputs = [self.value(operand) for operand in operands]
         if op_type == "Mul" and (factor := product_with_ones(inputs[0], inputs[1])) is not None:
             return factor
@@ -229,6 +229,6 @@ class NodeBuilder(NodeMaker):
 
 
 def _own_results(branch: Node) -> int:
-    """Outputs of a branch without those that its gradient takes."""
+    """Return the number of a branch's outputs without those for its gradient."""
     assert isinstance(branch.abstract, TupleType)
     return branch.blocks[0].results or len(branch.abstract.items)

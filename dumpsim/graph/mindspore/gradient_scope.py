@@ -1,11 +1,12 @@
-"""Which scope the gradient of a node belongs to.
+"""The scopes of the gradients of nodes.
 
-The vendor makes one backward graph for all primitives that are equal, attributes included, in the scope of the one
-that comes first in the differentiated graph's table of primitives. [spec vendor 3.4, 3.5] When a function is inlined,
-its table is appended to that of its caller. The optimizer inlines breadth-first from the result and queues whatever a
-change touches again; `shared_scopes` repeats that walk on the calls of the capture. [source optimizer/opt.cc] The same
-walk drops products with ones, so that their primitives are not in the table. [observed 2.10] The sides of a branch and
-the parts of a loop are functions with tables of their own, which come after that of the function around them.
+The vendor creates one backward graph for all primitives that are equal, including their attributes, in the scope of the
+one that comes first in the differentiated graph's table of primitives. [spec vendor 3.4, 3.5] When a function is
+inlined, its table is appended to that of its caller. The optimizer inlines breadth-first from the result, and queues
+nodes again when a change affects them; `shared_scopes` repeats that walk on the calls of the capture.
+[source optimizer/opt.cc] The same walk drops products with ones, so their primitives are not in the table.
+[observed 2.10] The sides of a branch and the parts of a loop are functions with their own tables, which come after that
+of the enclosing function.
 """
 
 from collections import Counter, deque
@@ -29,14 +30,14 @@ _STRUCTURAL = frozenset({"MakeTuple", "TupleGetItem", "Depend", "StopGradient", 
 def shared_scopes(
     call: Call, outputs: Sequence[Value], nodes: Iterable[Node], find: Callable[[str], OpDef]
 ) -> dict[int, str]:
-    """For every node (by id) the scope of the first primitive that equals its own.
+    """Return for every node (by id) the scope of the first primitive that equals its own.
 
     Parameters
     ----------
     call : Call
         The function that is differentiated.
     outputs : sequence of Value
-        What it returns.
+        Its results.
     nodes : iterable of Node
         The nodes of the forward pass.
     find : callable
@@ -49,20 +50,20 @@ def shared_scopes(
     inner = {id(own) for node in nodes for block in node.blocks for own in everything(block.trail)}
     joined = sorted(joined, key=lambda node: id(node) in inner)
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
-    behind = {id(node) for node in nodes[loop:]}  # what follows a loop is a function, too
+    behind = {id(node) for node in nodes[loop:]}  # the code after a loop is a function, too
     for node in sorted([*joined, *nodes], key=lambda node: id(node) in behind):
-        if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # gone before the gradient is taken
+        if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # dropped before the gradient is taken
             first.setdefault(keys.get(id(node)) or _primitive(node, find), _constant_scope(node))
     return {id(node): first.get(keys[id(node)], _constant_scope(node)) for node in nodes}
 
 
 def _constant_scope(node: Node) -> str:
-    """The scope of the constant that holds the primitive of a node."""
+    """Return the scope of the constant with the primitive of a node."""
     return (node.text.constant_scope if node.text is not None else None) or node.scope
 
 
 def compiled_scopes(nodes: Sequence[Node], scope: str, find: Callable[[str], OpDef]) -> dict[int, str]:
-    """For every node (by id) of a forward pass that was compiled before, its own scope, or `scope` if it has equals.
+    """Return for every node (by id) of a precompiled forward pass its own scope, or `scope` if it is not unique.
 
     [fitted: the backward graphs of all 12 recorded networks whose ``jit`` functions PYNATIVE differentiates]
     """
@@ -72,7 +73,7 @@ def compiled_scopes(nodes: Sequence[Node], scope: str, find: Callable[[str], OpD
 
 
 def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
-    """For every weight (by id) that the nodes read the scope of its load: that of the call around the first reader."""
+    """Return for every weight (by id) that the nodes read the scope of its load: that of the first reader's call."""
     found: dict[int, str] = {}
     for node in nodes:
         for operand in node.operands:
@@ -82,7 +83,7 @@ def load_scopes(nodes: Iterable[Node]) -> dict[int, str]:
 
 
 def _primitive(node: Node, find: Callable[[str], OpDef]) -> tuple[Any, ...]:
-    """What makes two primitives one: their names and all attributes; those defined by yaml have none.
+    """Return the identity of a primitive: its name and all attributes; primitives defined by YAML have none.
 
     [spec vendor 3.4]
     """
@@ -103,18 +104,18 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Item:
-    """A node of a function graph: an operator, a call, or what orders them (Load, UpdateState, Depend)."""
+    """A node of a function graph: an operator, a call, or an ordering node (Load, UpdateState, Depend)."""
 
     node: Node | None = None
     call: Call | None = None
-    wanted: tuple[Value, ...] = ()  # what is used of the result of a call
+    wanted: tuple[Value, ...] = ()  # the used results of a call
     inputs: "list[_Input]" = field(default_factory=list)
-    shared: "list[_Input]" = field(default_factory=list)  # used inside of a call without being handed over
+    shared: "list[_Input]" = field(default_factory=list)  # used inside of a call without being an argument
     users: "list[_Item]" = field(default_factory=list)
-    around: "_Scope | None" = None  # where the names of a call's arguments mean something
+    around: "_Scope | None" = None  # the scope of a call's arguments
     state: "_Item | None" = None
     seen: bool = False
-    gone: "_Input" = None  # what took its place
+    gone: "_Input" = None  # its replacement
 
 
 _Input = Union["_Item", None]
@@ -132,25 +133,25 @@ class _Body:
     steps: int = 0
 
     def made(self, inputs: Sequence[_Input]) -> _Item:
-        """A new node that only orders others."""
+        """Create a node that only orders others."""
         item = _Item(inputs=list(inputs))
         self.new.append(item)
         return item
 
     def advance(self, effect: _Item) -> None:
-        """An effect takes the token and gives a new one."""
+        """Add an effect, which takes the token and is followed by a new one."""
         effect.inputs.append(self.token)
         self.token = self.made([self.token, effect])
         self.last = effect
         self.steps += 1
 
     def result(self, values: Sequence[_Input]) -> _Input:
-        """One node for what a call returns."""
+        """Return one node for the results of a call."""
         return values[0] if len(values) == 1 else self.made(values)
 
 
 class _Inliner:
-    """The breadth-first walk that inlines calls; notes the operators in the order in which they join the graph."""
+    """The breadth-first walk that inlines calls; records operators in the order in which they join the graph."""
 
     def __init__(self, find: Callable[[str], OpDef]) -> None:
         self._find = find
@@ -160,7 +161,7 @@ class _Inliner:
         self._effects: dict[int, bool] = {}
 
     def run(self, call: Call, outputs: Sequence[Value]) -> list[Node]:
-        """Operators of a function in the order in which they join its graph."""
+        """Return the operators of a function in the order in which they join its graph."""
         start = _Item()  # the token of the side effects
         body = self._body(call, outputs, {}, start)
         root = _Item(inputs=[body])
@@ -189,7 +190,7 @@ class _Inliner:
         return self._joined
 
     def _body(self, call: Call, wanted: Sequence[Value], around: _Scope, state: _Input) -> _Input:
-        """The graph of a call; its result."""
+        """Build the graph of a call, and return its result."""
         body = _Body(known=dict(around), token=state)
         tail = call.tail
         before: _Item | None = None
@@ -202,14 +203,14 @@ class _Inliner:
                 used = _distinct(body.known.get(identity) for identity in [*self._used(entry), *passed])
                 if not (entry.is_branch or entry.is_rest):
                     item.inputs = used
-                else:  # a part of its function: it shares the variables and takes what a branch gave them
+                else:  # a part of its function: it shares the variables, also those set by a branch
                     item.shared = used
                     if entry.is_rest and not call.is_branch and before is not None:
                         item.inputs = [before]
                 if self._has_effects(entry):
                     item.state = _present(body.token)
                     body.advance(item)
-                if entry.values:  # from here on the variables mean what the branch gave them
+                if entry.values:  # from here on the variables have the branch's values
                     body.known = {**body.known, **{id(value): item for value in entry.values}}
                 body.known.update(dict.fromkeys(self._makes(entry), item))
             else:
@@ -220,14 +221,14 @@ class _Inliner:
         result = before if tail is not None else body.result([body.known.get(id(value)) for value in wanted])
         if call.is_held:
             result = body.made([result])
-        # a call in the last place needs no token after it
+        # the last call needs no token after it
         if body.steps and not (body.steps == 1 and body.last is result):
             result = body.made([result, body.token])
         self._join(result, body.new)
         return result
 
     def _operator(self, node: Node, body: "_Body") -> _Item:
-        """An operator; the weights that it reads come through loads."""
+        """Create an operator, which reads weights through loads."""
         item = _Item(node=node)
         writes = self._writes(node)
         for operand in node.operands:
@@ -242,7 +243,7 @@ class _Inliner:
         return item
 
     def _join(self, result: _Input, new: Sequence[_Item]) -> None:
-        """Tell every node that a new body uses who uses it, breadth-first from the result."""
+        """Register the users of every node that a new body uses, breadth-first from the result."""
         fresh = {id(item) for item in new}
         queue: deque[_Input] = deque([result])
         while queue:
@@ -259,7 +260,7 @@ class _Inliner:
                     queue.append(each)
             queue.extend(_present(each) for each in item.shared)
 
-    # -- what a call does
+    # -- contents of a call
 
     def _writes(self, node: Node) -> bool:
         return not node.blocks and node.op_type not in _STRUCTURAL and self._find(node.op_type).side_effect is not None
@@ -276,7 +277,7 @@ class _Inliner:
         return found
 
     def _nodes(self, call: Call) -> list[Node]:
-        """The nodes of a call and of the calls in it."""
+        """Return the nodes of a call and of the calls in it."""
         found = self._all.get(id(call))
         if found is None:
             found = self._all[id(call)] = []
@@ -288,20 +289,20 @@ class _Inliner:
         return found
 
     def _makes(self, call: Call) -> frozenset[int]:
-        """Ids of the nodes that a call makes."""
+        """Return the ids of the nodes that a call creates."""
         found = self._made.get(id(call))
         if found is None:
             found = self._made[id(call)] = frozenset(id(node) for node in self._nodes(call))
         return found
 
     def _used(self, call: Call) -> list[int]:
-        """Ids of the values from outside that a call uses, in the order of their use."""
+        """Return the ids of the outer values that a call uses, in the order of use."""
         own = self._makes(call)
         found = {id(o): None for node in self._nodes(call) for o in node.operands if id(o) not in own}
         return list(found)
 
     def _taken(self, call: Call, later: Sequence[Node | Call], wanted: Sequence[Value]) -> tuple[Value, ...]:
-        """The values that a call makes and others use."""
+        """Return the values that a call creates and later entries use."""
         own = self._makes(call)
         found: dict[int, Value] = {}
         for entry in later:
@@ -320,7 +321,7 @@ def _distinct(items: Iterable[_Input]) -> list[_Input]:
 
 
 def _present(item: _Input) -> _Input:
-    """What stands in the place of an item now."""
+    """Return the current replacement of an item."""
     while item is not None and item.gone is not None:
         item = item.gone
     return item

@@ -1,8 +1,8 @@
-"""Branches of functions that are differentiated give their gradients as closures.
+"""Branches of functions that are differentiated return their gradients as closures.
 
-The vendor's gradient of a function is a function, and differentiated functions return it besides their output: a branch
-gives a tuple, whose second element is called where the gradient of the branch is needed. The gradients of all formal
-parameters come back as a tuple. [source dfunctor.cc; observed 2.10]
+The vendor's gradient of a function is a function, and differentiated functions return it in addition to their output: a
+branch returns a tuple, whose second item is called when the gradient of the branch is needed. It returns the gradients
+of all formal parameters as a tuple. [source dfunctor.cc; observed 2.10]
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _FUNCTIONS = frozenset({"Muls"})  # operators of the script that are functions, 
 
 
 def hand_out_gradients(form: FuncForm) -> None:
-    """Let differentiated functions give tuples of their outputs and gradients, and calls take these apart."""
+    """Make differentiated functions return tuples of their outputs and gradients, and split these after calls."""
     if not any(function.is_differentiated for function in form.functions):
         return
     _order_results(form)
@@ -45,7 +45,7 @@ def _give_tuple(function: FuncGraph) -> None:
     given: Constant
     if function.gradient is not None:
         given = as_constant(function.gradient)
-    else:  # nobody calls it
+    else:  # the gradient is never called
         given = Constant(value=0, abstract=ScalarType(dtype=_NUMBER, value=0))
     items = (function.output.abstract, given.abstract)
     bundle = Node(op_type="MakeTuple", operands=[function.output, given], abstract=TupleType(items=items))
@@ -55,7 +55,7 @@ def _give_tuple(function: FuncGraph) -> None:
 
 
 class _Elements:
-    """What takes the calls of differentiated functions apart: by id of the call its output and its gradient."""
+    """The items of calls of differentiated functions: the output and the gradient, by id of the call."""
 
     def __init__(self) -> None:
         self.outputs: dict[int, Node] = {}
@@ -91,9 +91,9 @@ def _element(call: Node, at: int, abstract: Abstract) -> Node:
 
 
 def _order_results(form: FuncForm) -> None:
-    """Let gradients come in the order of the formal parameters, which both sides of a branch have in common.
+    """Sort gradients in the order of the formal parameters, which both sides of a branch have in common.
 
-    The vendor lifts closures before it makes gradients: one side's first, then what only the other uses.
+    The vendor lifts closures before it creates gradients: those of one side first, then those of the other side only.
     """
     owners: dict[int, FuncGraph] = {}
     for function in form.functions:
@@ -119,12 +119,12 @@ def _order_results(form: FuncForm) -> None:
 
 
 def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
-    """What a function takes, in the order in which its own code came to use it.
+    """Sort the outer values of a function by when its own code began to use them.
 
-    The manager holds what a function uses in the order in which it came to use it. Where a call is inlined that gave a
-    value, or whose parameter it is, another value takes its place, as the last one; weights of a cell come when its
-    call is inlined. So come first arguments, weights and outputs of branches that the function itself uses, then the
-    others, those first around which fewer calls are inlined; last what the function only passes to others.
+    The manager lists the values that a function uses in that order. When a call is inlined, its result and its
+    parameters are replaced by other values, which are appended; weights of a cell are added when its call is inlined.
+    So arguments, weights and outputs of branches that the function itself uses come first; then the others, those with
+    fewer inlined calls around them first; last the values that the function only passes to others.
     [source manager.cc, opt.cc; observed 2.10: before_lift and after_lift of 16 networks]
     """
     frames: dict[int, int] = {}  # of the code that reads a value
@@ -152,7 +152,7 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
 
 
 def _inlined_calls(value: Value) -> int:
-    """How many calls are inlined until a value is known: all operators of a script are functions."""
+    """Return how many calls are inlined until a value is known: all operators of a script are functions."""
     if not isinstance(value, Node) or value.op_type == "Call":
         return 0
     source = value.operands[0] if value.op_type == "TupleGetItem" else None

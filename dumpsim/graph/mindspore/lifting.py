@@ -1,7 +1,7 @@
-"""In which order the vendor makes parameters of what functions use of others.
+"""The order in which the vendor turns outer values of functions into parameters.
 
-[source manager.cc AcquireNodes, func_graph_cloner.cc Lift; observed 2.10: the values that a function's own nodes use
-come after those that functions inside of it brought]
+[source manager.cc AcquireNodes, func_graph_cloner.cc Lift; observed 2.10: values that a function's own nodes use come
+after those that its inner functions need]
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,17 +18,17 @@ def lifted_order(
     further: Mapping[int, list[FuncGraph]],
     used_by: Callable[[FuncGraph, list[Value]], list[Value]] | None = None,
 ) -> dict[int, list[Value]]:
-    """The values of others that each function takes, in the order of its parameters, by the function's id.
+    """Return the outer values of each function, in the order of its parameters, by the function's id.
 
     Parameters
     ----------
     root : FuncGraph
     owners : mapping of int to FuncGraph
-        The function of each node and formal parameter by id; arguments and weights of the network have none.
+        The function of each node and formal parameter by id; arguments and weights of the network have no owner.
     further : mapping of int to list of FuncGraph
-        Functions that a node uses besides its operands, by the node's id.
+        Functions that a node uses in addition to its operands, by the node's id.
     used_by : callable, optional
-        ``used_by(function, values)`` puts what a function uses itself into the order in which it came to use it.
+        ``used_by(function, values)`` sorts the values that a function uses itself by when it began to use them.
     """
     uses = _Uses(owners, further)
     uses.add(root)
@@ -42,18 +42,18 @@ def lifted_order(
 
 
 class _Uses:
-    """What functions use, in the order in which the vendor's manager meets it: depth-first, the last operand first.
+    """Values and functions that functions use, in the order of the vendor's manager: depth-first, last operand first.
 
     Attributes
     ----------
     direct : dict of int to dict
-        By function: the values of others that its own nodes use, by id.
+        By function: the outer values that its own nodes use, by id.
     functions : dict of int to dict
         By function: the functions that its own nodes use, by id.
     users : dict of int to list of FuncGraph
         By function: the functions of the nodes that use it.
     all : list of FuncGraph
-        The functions, as the manager meets them.
+        The functions, in the order of the manager's walk.
     """
 
     def __init__(self, owners: Mapping[int, FuncGraph], further: Mapping[int, list[FuncGraph]]) -> None:
@@ -66,7 +66,7 @@ class _Uses:
         self._met: set[int] = set()
 
     def add(self, function: FuncGraph) -> None:
-        """Walk a function, and at once what it uses; again, it does nothing."""
+        """Walk over a function, and recursively over those that it uses; does nothing the second time."""
         if id(function) in self.direct:
             return
         self.direct[id(function)], self.functions[id(function)] = {}, {}
@@ -98,11 +98,11 @@ class _Uses:
 
 
 class _Lift:
-    """Hands the values of others from each function to its users, the innermost functions first.
+    """Passes outer values from each function to its users, the innermost functions first.
 
-    A function hands on what it uses itself, and what the functions use whose parent it is, each value up to the
-    function whose value it is; what else it comes to take, it hands on at once. [source manager.cc FVTotalComputer,
-    func_graph_cloner.cc Lift, AddParameters, AddInputs, OrderParameters]
+    A function passes on the values that it uses itself, and those of functions whose parent it is, each value up to the
+    function that owns it. Values that are added to it later are passed on immediately. [source manager.cc
+    FVTotalComputer, func_graph_cloner.cc Lift, AddParameters, AddInputs, OrderParameters]
     """
 
     def __init__(self, root: FuncGraph, owners: Mapping[int, FuncGraph], uses: _Uses) -> None:
@@ -127,7 +127,7 @@ class _Lift:
                 self._hand(user, function, own)
 
     def _totals(self) -> dict[int, list[Value]]:
-        """What each function uses itself, and as the parent of others."""
+        """Return the values that each function uses itself, and as the parent of others."""
         parents = _Parents(self._root, self._owners, self._uses)
         totals: dict[int, dict[int, Value]] = {function: {} for function in self._uses.direct}
         for function, values in self._uses.direct.items():
@@ -158,7 +158,7 @@ class _Lift:
 
 
 class _Parents:
-    """The function around each function: the innermost one whose values it or a function that it uses takes.
+    """The parent of each function: the innermost function whose values it, or a function that it uses, takes.
 
     [source manager.cc FuncGraphParentsTotalComputer, ParentComputer]
     """
@@ -178,7 +178,7 @@ class _Parents:
         return {id(owners.get(value, root)) for value in values}
 
     def of(self, function: int) -> int | None:
-        """The parent of a function, both by id."""
+        """Return the parent of a function, both by id."""
         around = self._around[function]
         nearest = [one for one in around if all(one not in self._around[other] for other in around - {one})]
         return nearest[0] if nearest else None

@@ -1,4 +1,4 @@
-"""Loads of one weight that nothing writes in between become one. [source auto_monad_eliminate.cc]"""
+"""Merges Loads of a weight that have no write between them. [source auto_monad_eliminate.cc]"""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,7 +16,7 @@ _LONELY = 2  # users of a token that only one Load and the next token take
 
 
 def merge_loads(graph: Body) -> None:
-    """Merge the Loads of each weight and let those that nothing delays take the first token."""
+    """Merge the Loads of each weight, and give the first token to those that need not wait."""
     users = Users(graph)
     found = _groups(graph, users)
     for key, group in found.loads.items():
@@ -33,7 +33,7 @@ def merge_loads(graph: Body) -> None:
 
 
 def _untie(graph: Body) -> None:
-    """Let a result not wait for a token that others take, too. [source EliminateAutoMonadNode]"""
+    """Drop the wait of a result for a token that other nodes take, too. [source EliminateAutoMonadNode]"""
     tie = graph.output
     if not isinstance(tie, Node) or tie.op_type != "Depend":
         return
@@ -47,7 +47,7 @@ def _untie(graph: Body) -> None:
 
 @dataclass(slots=True)
 class _Found:
-    """Loads by weight with their places, the places of what writes a weight, of calls, and the Loads before any."""
+    """Loads and writes by weight, with their positions, the positions of calls, and the Loads before all of these."""
 
     loads: dict[int, list[tuple[int, Node]]] = field(default_factory=dict)
     writes: dict[int, list[int]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Found:
     early: list[Node] = field(default_factory=list)
 
     def called(self, place: int) -> bool:
-        """Whether a call comes after a place."""
+        """Whether a call comes after a position."""
         return bool(self.calls) and self.calls[-1] > place
 
 
@@ -63,7 +63,7 @@ def _groups(graph: Body, users: Users) -> _Found:
     found = _Found()
     own = {id(node) for node in graph.trail}
     for place, node in enumerate(topological([graph.output, *graph.trail])):
-        if id(node) not in own:  # of a function around this one
+        if id(node) not in own:  # of an enclosing function
             continue
         if node.op_type == "Switch" or (node.op_type == "Call" and function_of(node.operands[0]) is not None):
             found.calls.append(place)
@@ -91,7 +91,7 @@ def _orders(node: Node) -> bool:
 
 
 def _split(group: list[tuple[int, Node]], places: list[int]) -> list[list[tuple[int, Node]]]:
-    """Loads of a weight, apart where something between two of them may write it."""
+    """Group the Loads of a weight, separated by nodes that may write it."""
     parts = [group[:1]]
     for before, after in pairwise(group):
         if any(before[0] < place < after[0] for place in places):
@@ -101,7 +101,7 @@ def _split(group: list[tuple[int, Node]], places: list[int]) -> list[list[tuple[
 
 
 def _forget(users: Users, load: Node) -> None:
-    """Take a Load out of the tokens that depend on it."""
+    """Remove a Load from the tokens that depend on it."""
     for user in users.of(load):
         if user.op_type == "UpdateState":
             users.replace(user, user.operands[0])
@@ -115,7 +115,7 @@ def _forget(users: Users, load: Node) -> None:
 
 
 def _follows_call(token: Node) -> bool:
-    """Whether a call stands between the first token and this one."""
+    """Whether there is a call between the first token and this one."""
     while True:
         if any(isinstance(o, Node) and o.op_type == "Call" for o in token.operands[1:]):
             return True

@@ -1,4 +1,4 @@
-"""Equal computations are done once."""
+"""Merges equal computations (common subexpressions)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +16,8 @@ __all__ = ["merge_equal"]
 def merge_equal(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
     """Replace each node that repeats an earlier one; effects and random numbers are never merged.
 
-    Reading a weight before and after it was written is not the same. A branch or loop is a function of its own: what
-    it computes is not taken from what surrounds it. [observed 2.10]
+    Reads of a weight before and after a write are different. A branch or loop is a separate function: its nodes are not
+    merged with those of the surrounding code. [observed 2.10]
     """
     _Merger(find).merge(graph)
     return graph
@@ -40,7 +40,7 @@ class _Merger:
                 self.merge(block)
             if node.blocks:
                 self._write(written)
-            if node.op_type == "While":  # what follows a loop is a function of its own
+            if node.op_type == "While":  # the code after a loop is a separate function
                 known.clear()
             key = self._key(node) if self._is_pure(node) else None
             if key is not None and key in known:
@@ -61,7 +61,7 @@ class _Merger:
         if node.op_type in STRUCTURAL:
             return node.op_type in ("TupleGetItem", "MakeTuple")
         definition = self.find(node.op_type)
-        return not definition.random and definition.engine != "hccl"  # all ranks of a group have to call as often
+        return not definition.random and definition.engine != "hccl"  # all ranks of a group must call as often
 
     def _key(self, node: Node) -> Any:
         operands = tuple(self._value_key(operand) for operand in node.operands)

@@ -1,9 +1,9 @@
-"""Side effects in order: Load, UpdateState and Depend as the vendor's compiler leaves them.
+"""The order of side effects: Load, UpdateState and Depend nodes, as created by the vendor's compiler.
 
-Auto monad gives each reader of a weight a Load and each Load and effect an UpdateState, one chain a function; the
-optimizer then joins the Loads that follow each other on one UpdateState. [source auto_monad.cc,
+The vendor's auto-monad pass adds a Load for each reader of a weight, and an UpdateState for each Load and effect, in
+one chain per function; the optimizer then joins consecutive Loads into one UpdateState. [source auto_monad.cc,
 updatestate_eliminate.cc]
-What a later pass does to the whole chain stands in `loads` and `enforce`.
+Later passes on the whole chain are in `loads` and `enforce`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from dumpsim.ops.opdef import OpDef
 __all__ = ["add_monads", "is_gradient", "joined"]
 
 _U = MonadType(kind="U")
-_ONE_READER = frozenset({"LayerNorm"})  # its cell casts each weight first: the Cast reads, which then goes
+_ONE_READER = frozenset({"LayerNorm"})  # its cell casts each weight first: the Cast is the reader, and is dropped later
 
 
 def is_gradient(node: Node) -> bool:
@@ -30,7 +30,7 @@ def is_gradient(node: Node) -> bool:
 
 @dataclass(slots=True)
 class _Reads:
-    """The Loads since the last effect: what each node reads at once, in the order of the program."""
+    """The Loads since the last effect, grouped by the node that reads them, in program order."""
 
     inner: list[list[Node]] = field(default_factory=list)  # in the function that is differentiated
     outer: list[list[Node]] = field(default_factory=list)
@@ -48,17 +48,17 @@ class _Weaver:
         self.find = find
         self.calls = effects.calls
         self.effects = effects
-        self.token: Value = Constant(value="U", abstract=_U)  # stands for the formal parameter, too
+        self.token: Value = Constant(value="U", abstract=_U)  # also the formal parameter of a function
         self.loads: dict[int, Node] = {}  # live load of each weight
         self.before: dict[int, Node] = {}  # its last load, also before calls
-        self.dead: dict[int, Node] = {}  # loads for nobody since the last effect, by id of the weight
-        self.taken: set[int] = set()  # weights that effects take as they are
+        self.dead: dict[int, Node] = {}  # loads of unused code since the last effect, by id of the weight
+        self.taken: set[int] = set()  # weights that effects take directly
         self.reads = _Reads()
         self.new: list[Node] = []
         self.is_inner = False
         self.orders_bundles = effects.orders_bundles
         self.bundle: Node | None = None  # the last Load of the last such tuple
-        self.zeros = False  # the gradients' zeros read their weights once more; all such Loads are dead in the end
+        self.zeros = False  # zeros of gradients read their weights again; all these Loads are dead in the end
 
     def weave(self) -> None:
         function = self.function
@@ -85,7 +85,7 @@ class _Weaver:
                 for weight in written_weights(node, self.find):
                     self._forget(weight)
                 self._effect(node)
-            elif has_effect(node, self.find):  # what depends on it orders it
+            elif has_effect(node, self.find):  # ordered by the nodes that depend on it
                 self.taken |= {id(operand) for operand in node.operands}
                 self.new.append(node)
             elif self.orders_bundles and node.op_type == "MakeTuple" and self._reads(node):
@@ -104,7 +104,7 @@ class _Weaver:
             self._read(bundle)
         self._finish(last)
         if function.kind != "root" and isinstance(self.token, Constant) and self.effects.is_tied(function):
-            self._tie(NodeText())  # for effects that nothing is left of
+            self._tie(NodeText())  # for effects that were dropped
         function.trail = self.new
 
     def _is_ordered(self, node: Node) -> bool:
@@ -113,26 +113,26 @@ class _Weaver:
         return has_effect(node, self.find) and not tied
 
     def _is_plain_call(self, effects: Sequence[Node]) -> bool:
-        """Whether the only effect of the function is a call that gives its result. [source auto_monad.cc]"""
+        """Whether the only effect of the function is the call that returns its result. [source auto_monad.cc]"""
         if len(effects) != 1 or self.function.output is not effects[0] or not self.effects.is_tail(effects[0]):
             return False
         others = [node for node in self.function.trail if node is not effects[0]]
-        # the result waits for variables that nobody reads
+        # the result waits for unused variables
         if any(node.op_type == DEAD and node.attrs["waits"] for node in others):
             return False
         return not any(map(self.effects.depends, [*others, *effects[0].operands]))
 
     def _read(self, user: Node) -> None:
-        """Give a node the Loads of the weights that it reads. [source auto_monad.cc: InsertLoads]"""
+        """Replace the weights that a node reads by Loads. [source auto_monad.cc: InsertLoads]"""
         read: list[Node] = []
         for at, operand in enumerate(user.operands):
             weight = behind_depend(operand)
             if user.op_type == "Depend" and at == 0:
-                continue  # it passes the weight itself on
+                continue  # it passes on the weight itself
             if isinstance(weight, Parameter) and weight.is_weight:
                 known = id(operand) in (self.before if is_gradient(user) else self.loads)
                 if is_gradient(user) and not known and id(operand) in self.taken:
-                    continue  # the gradient of what took the weight itself does so, too
+                    continue  # the gradient of an operator that took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
                 if user.op_type != "Return":  # the result of a network waits for its Load
                     load = self.dead.get(id(operand), load)
@@ -142,9 +142,9 @@ class _Weaver:
             self._note(read, user)
 
     def _read_for_nobody(self, user: Node) -> None:
-        """Note the Loads of a node that nothing needs; later Loads of the same weights do not join the bundle then.
+        """Record the Loads of an unused node; later Loads of the same weights then do not join the bundle.
 
-        A bundle keeps the first Load of each weight, and then loses those that nothing else takes.
+        A bundle keeps the first Load of each weight; those without other users are dropped later.
         [source updatestate_eliminate.cc: EliminateUpdateStateForLoads; observed 2.10]
         """
         read = []
@@ -166,14 +166,14 @@ class _Weaver:
         return any(isinstance(v, Parameter) and v.is_weight for v in map(behind_depend, node.operands))
 
     def _forget(self, weight: Parameter) -> None:
-        """Drop the Loads of a weight, which is written."""
+        """Drop the cached Loads of a weight, because it is written."""
         for loads in (self.loads, self.before):
             for key in [key for key, load in loads.items() if behind_depend(load.operands[0]) is weight]:
                 del loads[key]
 
     def _load(self, source: Value, weight: Parameter, user: Node) -> Node:
         load = self.loads.get(id(source))
-        if load is None and is_gradient(user):  # the gradient of what read the weight takes what that read
+        if load is None and is_gradient(user):  # the gradient of a reader takes the reader's Load
             load = self.before.get(id(source))
         if load is None:
             text = text_of(user)
@@ -195,13 +195,13 @@ class _Weaver:
         self._advance(node, text_of(node).block_scope or node.scope)
 
     def _collect(self) -> None:
-        """Let the token depend on the Loads since the last one."""
+        """Create a token that depends on the Loads since the last one."""
         reads, self.reads = self.reads, _Reads()
         zeros, self.zeros = self.zeros and not self.is_inner, self.zeros and self.is_inner
         if not reads:
             return
         items = joined(reads.inner or reads.outer)
-        if reads.inner and (zeros or reads.outer):  # the outer function's own Loads join the inner ones a round later
+        if reads.inner and (zeros or reads.outer):  # the outer Loads join the inner ones in a later round
             items = _once([*reversed(items), *reversed(joined(reads.outer))])
         items = [item for item in items if all(item is not load for load in self.dead.values())]
         self.dead.clear()
@@ -224,7 +224,7 @@ class _Weaver:
     def _finish(self, last: Node | None) -> None:
         """Tie the output to the last token. [source auto_monad.cc: AttachMonadToOutput]"""
         output = self.function.output
-        if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight as it is
+        if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight unchanged
             end = Node(op_type="Return", operands=[output], abstract=output.abstract)
             self._read(end)
             (output,) = end.operands
@@ -240,14 +240,14 @@ class _Weaver:
         self._tie(text_of(owner) if owner is not None else NodeText())
 
     def _bundle(self) -> Node | None:
-        """The tuple that joins several results, which no line of the program made; not a value of an outer function."""
+        """Return the tuple of several results that is not a node of the program, nor a value of an outer function."""
         output = self.function.output
         if not isinstance(output, Node) or output.op_type != "MakeTuple":
             return None
         return None if any(output is node for node in self.new) else output
 
     def _tie(self, text: NodeText) -> None:
-        """Let the result wait for the last token."""
+        """Make the result wait for the last token."""
         output = self.function.output
         called = isinstance(output, Node) and output.op_type == "Call"  # which has no variable
         tie = Node(
@@ -262,7 +262,7 @@ class _Weaver:
 
 
 def _once(loads: Sequence[Node]) -> list[Node]:
-    """Without repetitions; the first stays."""
+    """Remove repetitions; the first occurrence stays."""
     found: list[Node] = []
     for load in loads:
         if all(load is not other for other in found):
@@ -271,12 +271,12 @@ def _once(loads: Sequence[Node]) -> list[Node]:
 
 
 def joined(reads: Sequence[Sequence[Node]]) -> list[Node]:
-    """Loads in the order in which the optimizer leaves them: each further UpdateState turns those before it round.
+    """Return Loads in the optimizer's final order: each further UpdateState reverses those before it.
 
     Parameters
     ----------
     reads : sequence of sequence of Node
-        What each node reads at once. [source updatestate_eliminate.cc: EliminateUpdateStateForLoads]
+        The Loads that each node reads. [source updatestate_eliminate.cc: EliminateUpdateStateForLoads]
 
     Examples
     --------
@@ -300,10 +300,11 @@ def add_monads(form: FuncForm, find: Callable[[str], OpDef], *, orders_bundles: 
     find : callable
         The definition of an operator type.
     orders_bundles : bool
-        A token follows each tuple with weights that an operator takes, as before Loads are merged. [observed 2.10]
+        Whether a token follows each tuple with weights that an operator takes, as before Loads are merged.
+        [observed 2.10]
     """
     effects = _Effects(form, find, orders_bundles=orders_bundles)
-    loads: dict[int, dict[int, Node]] = {}  # what a function loaded, for its gradient
+    loads: dict[int, dict[int, Node]] = {}  # the Loads of a function, for its gradient
     for function in form.functions:
         if function.forward is not None:
             _load_as(function, loads[id(function.forward)])
@@ -314,16 +315,16 @@ def add_monads(form: FuncForm, find: Callable[[str], OpDef], *, orders_bundles: 
 
 
 def _load_as(gradient: FuncGraph, loads: Mapping[int, Node]) -> None:
-    """Let the gradient of a function take the weights that this loaded."""
+    """Replace weights in the gradient of a function by the function's Loads."""
     for node in gradient.trail:
         node.operands = [loads.get(id(operand), operand) for operand in node.operands]
 
 
 class _Effects:
-    """Which functions read or write weights, and the calls of them. [source auto_monad.cc: SideEffectFinder]
+    """The functions that read or write weights, and their calls. [source auto_monad.cc: SideEffectFinder]
 
-    A function also counts what it computes for nobody, and nodes of the functions around it that its own nodes
-    depend on, up to formal parameters; of those nothing is left in it but a token that its result waits for.
+    For a function, unused code counts as well, and nodes of enclosing functions that its own nodes depend on, up to
+    formal parameters; of these only a token remains in it, for which its result waits.
 
     Attributes
     ----------
@@ -339,7 +340,7 @@ class _Effects:
         self._find = find
         self._joined = form.joined
         self._formals = form.formals
-        self._gradients = {id(f) for _, functions in form.gradients.values() for f in functions}  # made later
+        self._gradients = {id(f) for _, functions in form.gradients.values() for f in functions}  # created later
         self._busy: set[int] = set()  # ids of functions
         self._known: dict[frozenset[object], dict[int, bool]] = {}
         while True:
@@ -354,11 +355,11 @@ class _Effects:
         self._tied = {id(f) for f in form.functions if id(f) in self._busy and not self._gives_call(f)}
 
     def is_tied(self, function: FuncGraph) -> bool:
-        """Whether the result of a function waits for effects: not where it is that of the only call with effects."""
+        """Whether the result of a function waits for effects; not if it is the result of the only call with effects."""
         return id(function) in self._tied
 
     def _gives_call(self, function: FuncGraph) -> bool:
-        """Whether a function only gives what a cell around it computed, and nothing else that it needs has effects."""
+        """Whether a function only returns a value of an enclosing cell, and nothing else that it needs has effects."""
         given = function.output
         if function.trail or not isinstance(given, Node) or given.scope in (function.scope, "Default"):
             return False
@@ -373,13 +374,13 @@ class _Effects:
         return True
 
     def is_tail(self, node: Node) -> bool:
-        """Whether a node is a call with effects that may stand at the end of a function."""
+        """Whether a node is a call with effects that may end a function."""
         return id(node) in self.calls and id(node) not in self._joined
 
     def depends(self, value: Value, loops: frozenset[object] = frozenset()) -> bool:
         """Whether a value, or one that it is computed from, is an effect or reads a weight.
 
-        What are formal parameters of functions of some `loops` does not count.
+        Formal parameters of functions of `loops` do not count.
         """
         known = self._known.setdefault(loops, {})
         if not isinstance(value, Node) or id(value) in known:
@@ -390,7 +391,7 @@ class _Effects:
         return known[id(value)]
 
     def _own(self, node: Node, loops: frozenset[object]) -> list[Value]:
-        """The operands of a node that are, to the vendor's parser, no formal parameters of some `loops`."""
+        """Return the operands of a node that the vendor's parser does not turn into formal parameters of `loops`."""
         formals = self._formals.get(id(node), {}) if loops else {}
         return [value for at, value in enumerate(node.operands) if formals.get(at) not in loops]
 

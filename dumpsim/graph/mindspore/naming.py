@@ -1,8 +1,9 @@
 """Names: numbers of operators in IR text and in files.
 
-Two counters, which is why csv and IR differ from file names. IR text counts anew with each compile, over the network's
-functions as the front end leaves them; nodes that the backend makes (anew) later take further numbers. Files count over
-the process, kernel graph by kernel graph. [spec vendor 4]
+There are two counters, so CSV files and IR differ from file names. The counter of IR text restarts with each
+compilation, and counts over the network's functions in the front end's final form; nodes that the backend creates or
+recreates get further numbers. The counter of files runs through the process, kernel graph by kernel graph.
+[spec vendor 4]
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,9 +16,9 @@ __all__ = ["name_for_files", "name_for_text", "name_later", "nodes_in_order"]
 
 
 def nodes_in_order(root: FuncGraph) -> list[Node]:
-    """The nodes of a function and of all that it reaches: operands left to right, each before its user.
+    """Return the nodes of a function and of those that it reaches: operands from left to right, before their users.
 
-    A function is entered where it stands as an operand; so a callee comes before the arguments. [spec vendor 4.1]
+    A function is entered where it is an operand, so a callee comes before the arguments. [spec vendor 4.1]
     """
 
     def needs(node: Node) -> Sequence[Value]:
@@ -28,9 +29,9 @@ def nodes_in_order(root: FuncGraph) -> list[Node]:
 
 
 def name_for_text(nodes: Iterable[Node], numbers: OperatorNumbers) -> None:
-    """Give the nodes of the front end's last form their names in IR text, Returns included. [spec vendor 4.1]
+    """Name the nodes of the front end's final form in IR text, including Returns. [spec vendor 4.1]
 
-    What a pass of the back end makes later gets its name in `name_later`: the first Assign of ``parameter += value``.
+    A node that the back end creates later is named in `name_later`: the first Assign of ``parameter += value``.
     """
     for node in nodes:
         if node.op_type == "Assign" and text_of(node).is_backend:
@@ -39,15 +40,15 @@ def name_for_text(nodes: Iterable[Node], numbers: OperatorNumbers) -> None:
 
 
 def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) -> str:
-    """Name the nodes of a kernel graph that the backend made, or made anew; returns the name of its Return.
+    """Name the nodes of a kernel graph that the backend created or recreated; return the name of its Return.
 
     Parameters
     ----------
     graph : Graph
     order : iterable of Node
-        Its kernels in execution order, which their numbers follow. [spec vendor 4.2]
+        Its kernels in execution order, which is also that of their numbers. [spec vendor 4.2]
     numbers : OperatorNumbers
-        The counter that `name_for_text` began.
+        The counter that `name_for_text` has used.
     """
     done: set[int] = set()
     for node in (*order, *graph.nodes()):
@@ -59,9 +60,9 @@ def name_later(graph: Graph, order: Iterable[Node], numbers: OperatorNumbers) ->
 
 
 def name_for_files(graphs: Sequence[Graph], name: Callable[[str, str], str]) -> None:
-    """Give nodes their names in files and `kernels`: the process counts each operator type of a scope.
+    """Name nodes in files and `kernels`: the process counts each operator type of a scope.
 
-    Nodes that no device runs take numbers, too. [spec vendor 4.3]
+    Nodes that do not run on the device use up numbers, too. [spec vendor 4.3]
     """
     for graph in graphs:
         for node in graph.nodes():

@@ -1,7 +1,7 @@
-"""Numbers that function graphs take: those of branches and loops are named, as nodes are, from one counter.
+"""Numbers that function graphs use up: those of branches and loops are named from the same counter as nodes.
 
 [fitted 2.10: the first ``CNode_N`` of the kernel graphs of the networks in fixtures/mindspore_2_10/cnode_numbers.json,
-see tests/end_to_end/test_cnode_numbers.py; the numbers are ids that the vendor's compiler takes when it first
+see tests/end_to_end/test_cnode_numbers.py; the numbers are ids that the vendor's compiler assigns when it first
 prints or names something, so no rule for all networks is known, spec vendor 7]
 """
 
@@ -19,7 +19,7 @@ _LOOP = 5  # body and continuation of a ``while``, before and after, and its hea
 
 
 def function_numbers(graph: Graph) -> Functions:
-    """The numbers that the function graphs of a captured network take.
+    """Return the numbers that the function graphs of a captured network use up.
 
     Examples
     --------
@@ -37,13 +37,13 @@ def function_numbers(graph: Graph) -> Functions:
 
 
 def _is_dynamic(graph: Graph) -> bool:
-    """Whether a shape is open until the run: the network's function is then named for the analysis of shapes."""
+    """Whether a shape is only known at run time: the network's function is then named for the analysis of shapes."""
     values: list[Value] = [*graph.parameters, *graph.trail]
     return any(-1 in tensor.shape for value in values for tensor in tensors_of(value.abstract))
 
 
 def _control(graph: Graph, *, in_loop: bool) -> Iterator[tuple[Node, list[Node], bool]]:
-    """All control nodes with the nodes after them in their block, and whether a loop is around them."""
+    """Yield all control nodes with the nodes after them in their block, and whether they are inside of a loop."""
     for place, node in enumerate(graph.trail):
         if node.op_type in ("If", "While"):
             yield node, graph.trail[place + 1 :], in_loop
@@ -52,10 +52,10 @@ def _control(graph: Graph, *, in_loop: bool) -> Iterator[tuple[Node, list[Node],
 
 
 def _does_something(rest: list[Node]) -> bool:
-    """Whether statements follow, so that a function for them is called from both sides."""
+    """Whether statements follow, for which there is a function that both sides call."""
     return any(node.op_type not in ("TupleGetItem", "MakeTuple") for node in rest)
 
 
 def _is_specialized(loop: Node) -> bool:
-    """Whether the header is named while additions of the body are looked for neighbours to join with."""
+    """Whether the header is named, because the compiler tries to merge additions of the body."""
     return any(node.op_type == "Add" for node in loop.blocks[1].trail)

@@ -1,7 +1,7 @@
-"""The order in which a kernel graph runs: MindSpore's own algorithm, step by step. [spec vendor 1]
+"""The execution order of a kernel graph: MindSpore's own algorithm, step by step. [spec vendor 1]
 
-The graph has the operands that IR text shows: a kernel takes the members of a tuple one by one, while tuples of nodes
-that no device runs stay nodes of their own, which count here.
+The graph has the operands of IR text: a kernel takes the items of a tuple one by one, while tuple operands of nodes
+that do not run on the device stay separate nodes, which count here.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from dumpsim.graph.sequence import flat_operands
 
 __all__ = ["COMMUNICATION", "VIRTUAL", "OrderRules", "is_virtual", "kernel_order", "rules_of"]
 
-# nodes that no device runs [spec vendor 1.1]
+# nodes that do not run on the device [spec vendor 1.1]
 VIRTUAL = frozenset(
     {
         *("MakeTuple", "TupleGetItem", "Return", "Partial", "Depend", "UpdateState", "Load", "StateSetItem"),
@@ -32,16 +32,16 @@ COMMUNICATION = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRules:
-    """What differs between targets and settings.
+    """Variants of the algorithm for targets and settings.
 
     Attributes
     ----------
     counts_uses : bool
-        The walk back visits a node after all its users; else at its first mention.
+        Whether the backward walk visits a node after all its users; otherwise at its first occurrence.
     ties : bool
-        A kernel without operands runs after the kernel that the walk back reaches next.
+        Whether a kernel without operands runs after the kernel that the backward walk reaches next.
     depth_first : bool
-        A user runs as soon as it is ready (``exec_order="dfs"``).
+        Whether a user runs as soon as it is ready (``exec_order="dfs"``).
     """
 
     counts_uses: bool = True
@@ -53,7 +53,7 @@ _RULES = {"GPU": OrderRules(counts_uses=False, ties=False)}  # [spec vendor 1.4]
 
 
 def rules_of(target: str, exec_order: str = "bfs") -> OrderRules:
-    """The rules of a target.
+    """Return the rules of a target.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def rules_of(target: str, exec_order: str = "bfs") -> OrderRules:
 
 
 def is_virtual(node: Node) -> bool:
-    """Whether no device runs the node."""
+    """Whether the node does not run on the device."""
     return node.op_type in VIRTUAL
 
 
 def kernel_order(root: Node, rules: OrderRules | None = None) -> tuple[Node, ...]:
-    """Kernels below `root` in execution order.
+    """Return the kernels that `root` depends on in execution order.
 
     Examples
     --------
@@ -92,16 +92,16 @@ def kernel_order(root: Node, rules: OrderRules | None = None) -> tuple[Node, ...
 
 @dataclass(slots=True)
 class _Links:
-    """Who uses what; operands that need no kernel are left out. [spec vendor 1.2, 1.3]"""
+    """Operands and users of nodes, without operands that need no kernel. [spec vendor 1.2, 1.3]"""
 
     operands: dict[int, list[Node]] = field(default_factory=dict)
     users: dict[int, list[Node]] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)  # operands that have not run
-    uses: dict[int, int] = field(default_factory=dict)  # users that the walk back has not visited
+    uses: dict[int, int] = field(default_factory=dict)  # users that the backward walk has not visited
     _trivial: dict[int, bool] = field(default_factory=dict)
 
     def connect(self, end: Node) -> None:
-        """Link every node below `end` with its users, breadth first."""
+        """Link every node that `end` depends on with its users, breadth-first."""
         self._find_trivial(end)
         queue = deque([end])
         self.users[id(end)] = []
@@ -121,7 +121,7 @@ class _Links:
         return not isinstance(value, Node) or self._trivial[id(value)]
 
     def _find_trivial(self, end: Node) -> None:
-        """A node is trivial that no device runs and whose operands all are; e.g. the Load of a parameter."""
+        """Find trivial nodes: they and all their operands do not run on the device; e.g. the Load of a parameter."""
         stack = [(end, iter(flat_operands(end)))]
         while stack:
             node, operands = stack[-1]
@@ -136,7 +136,7 @@ class _Links:
 
 
 def _independent(end: Node, links: _Links, rules: OrderRules) -> list[Node]:
-    """The kernels that need no other, as a stack; all but the last are tied to other kernels. [spec vendor 1.4]"""
+    """Return the kernels that need no other, as a stack; all but the last are tied to others. [spec vendor 1.4]"""
     stack: list[Node] = []
     real: deque[Node] = deque()
     virtual: deque[Node] = deque([end])

@@ -1,4 +1,4 @@
-"""Partition: each function is cut at its calls; what lies between becomes kernel graphs."""
+"""Partition: each function is cut at its calls, and the segments between them become kernel graphs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,22 +13,22 @@ _CUTS = frozenset({"Call", "Return", "Partial", "Switch", "SwitchLayer", "bprop_
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Segment:
-    """Nodes between two cuts, or one node that cuts (`cut`)."""
+    """Nodes between two cuts, or a node at which the function is cut (`cut`)."""
 
     cut: Node | None = None
     nodes: list[Node] = field(default_factory=list)
 
 
 def function_order(root: FuncGraph) -> list[FuncGraph]:
-    """The functions in the order in which they become kernel graphs: the root, the others by name. [spec vendor 2.2]"""
+    """Return the functions in the order of their kernel graphs: the root, then the others by name. [spec vendor 2.2]"""
     others = [function for function in functions_of(root) if function is not root]
     return [root, *sorted(others, key=lambda function: function.name.encode())]
 
 
 def segments(function: FuncGraph) -> list[Segment]:
-    """The nodes of a function, gathered between those that cut. [spec vendor 2.4]
+    """Return the segments of a function between the nodes that cut it. [spec vendor 2.4]
 
-    A segment that gathers nodes becomes a kernel graph, also where no node of it is a kernel. [spec vendor 2.1]
+    Such a segment becomes a kernel graph, even if none of its nodes is a kernel. [spec vendor 2.1]
     """
     found: list[Segment] = []
     gathered: list[Node] = []
@@ -54,13 +54,13 @@ def _is_cut(node: Node) -> bool:
 
 
 def listed_nodes(function: FuncGraph) -> list[Node]:
-    """The nodes of a function in the order in which the vendor partitions them. [spec vendor 2.3]"""
+    """Return the nodes of a function in the order of the vendor's partition. [spec vendor 2.3]"""
     order = _walked(function.result)
     return _behind(_behind(order, "TupleGetItem"), "Depend")
 
 
 def _walked(result: Node) -> list[Node]:
-    """Depth-first from the result: a node after all of its users; the whole reversed."""
+    """Return nodes in reverse order of a depth-first walk from the result that visits a node after all its users."""
     users: dict[int, int] = {}
     pending = [result]
     while pending:
@@ -75,7 +75,7 @@ def _walked(result: Node) -> list[Node]:
         node = stack.pop()
         order.append(node)
         following: list[Value] = []
-        if node.op_type == "Switch":  # a Partial that nothing else uses goes with its Switch
+        if node.op_type == "Switch":  # a Partial without other users follows its Switch
             for operand in node.operands:
                 if isinstance(operand, Node) and operand.op_type == "Partial" and users[id(operand)] == 1:
                     users[id(operand)] = 0
@@ -94,7 +94,7 @@ def _walked(result: Node) -> list[Node]:
 
 
 def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
-    """Move the nodes of a type to the place right after the node that they wait for."""
+    """Move the nodes of a type to the position right after the node that they wait for."""
     kept: list[Node] = []
     present = {id(node) for node in order}
     placed: set[int] = set()
@@ -110,7 +110,7 @@ def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
 
 
 def _owner(node: Node) -> Node | None:
-    """The node that a part of a tuple, or a Depend that gives a constant or parameter, has to follow."""
+    """Return the node that an item of a tuple, or a Depend on a constant or parameter, must follow."""
     first = node.operands[0]
     if node.op_type == "TupleGetItem":
         return first if isinstance(first, Node) else None

@@ -57,26 +57,26 @@ def _cut(state: Compilation) -> None:
 
 
 def _merge_equal(state: Compilation) -> None:
-    """Merge equal nodes, but not those of PYNATIVE's forward and backward graphs: the front end is done with them."""
+    """Merge equal nodes, but not in PYNATIVE's forward and backward graphs, which have passed the front end already."""
     if not state.captured.is_continued:
         merge_equal(state.captured, state.find)
 
 
 def _expand_gradients(state: Compilation) -> None:
-    """Put backward passes in the place of gradient nodes; of a network that is split, their values have layouts."""
+    """Replace gradient nodes by backward passes; for a split network, record the layouts of gradients."""
     nodes = list(everything(state.captured.trail))
     if any(node.op_type == "While" for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
-        drop_unused(state.captured, state.find)  # variables of loops that nobody reads have no gradients
+        drop_unused(state.captured, state.find)  # unused variables of loops have no gradients
     tell = None if state.sharding is None else state.sharding.note_gradient
     expand_gradients(state.captured, state.find, tell=tell)
 
 
 def _name_for_text(state: Compilation) -> None:
-    """Name the nodes as the front end leaves them.
+    """Name the nodes in the front end's final form.
 
-    The forward and backward graphs that PYNATIVE makes of a ``jit`` function are no compiles of a script: they count
-    on, their nodes get names as the partition lists them, and the forward graph, a second copy of the function's, was
-    named once before. [spec vendor 4.1; observed 2.10: eleven networks]
+    The forward and backward graphs that PYNATIVE creates from a ``jit`` function are not compilations of a script: they
+    continue the numbers, and their nodes are named in the order of the partition. The forward graph, a second copy of
+    the function's graph, was named once before. [spec vendor 4.1; observed 2.10: eleven networks]
     """
     if not state.captured.is_continued:
         state.numbers.texts.clear()
@@ -95,7 +95,7 @@ def _expand(state: Compilation) -> None:
 
 
 def _name_nodes(state: Compilation) -> None:
-    """Name the nodes in IR text and in files; the release ``seed`` has one name for both. [decisions]"""
+    """Name the nodes in IR text and in files; in the release ``seed`` both names are equal. [decisions]"""
     graphs = [draft.graph for draft in state.drafts]
     for draft in state.drafts:
         draft.return_name = name_later(draft.graph, draft.order, state.text_numbers)
@@ -118,7 +118,7 @@ def _order_kernels(state: Compilation) -> None:
 
 
 def _document(state: Compilation) -> None:
-    """Write the documents of the kernel graphs; the nodes without names are numbered in their order."""
+    """Create the documents of the kernel graphs, and number the nodes without names in order."""
     last = max((at for at, draft in enumerate(state.drafts) if draft.is_own), default=-1)
     state.numbers.take(state.functions.before + (state.functions.behind if last < 0 else 0))
     for at, draft in enumerate(state.drafts):

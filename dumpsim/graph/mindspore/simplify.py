@@ -1,4 +1,4 @@
-"""Nodes that change nothing, or what the next node changes again, go."""
+"""Drops nodes that change nothing, and reshapes that are followed by another one."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["is_filled", "product_with_ones", "simplify"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Drop reshapes to the shape that a value has and products with ones, skip the first of two reshapes, merge sums.
+    """Drop reshapes to the same shape and products with ones, skip the first of two reshapes, and merge sums.
 
     The second reshape keeps its scope. [observed 2.10: Dense after ops.reshape, the weights of MSELoss]
     """
@@ -36,7 +36,7 @@ def _simplify(graph: Graph, replaced: Replacements) -> None:
 
 
 def _source(node: Node) -> Value | None:
-    """What a node may give way to."""
+    """Return the value that may replace a node; None if the node stays."""
     if node.op_type == "Depend":
         node.operands[1:] = [_whole(operand) for operand in node.operands[1:]]
     if node.op_type == "Mul":
@@ -51,7 +51,7 @@ def _source(node: Node) -> Value | None:
 
 
 def _whole(bundle: Value) -> Value:
-    """What a tuple takes apart, where it holds all outputs of one node in their order. [observed 2.10]"""
+    """Return the node whose outputs a tuple consists of, in order; otherwise the tuple. [observed 2.10]"""
     if not isinstance(bundle, Node) or bundle.op_type != "MakeTuple" or not bundle.operands:
         return bundle
     first = bundle.operands[0]
@@ -69,7 +69,7 @@ def _whole(bundle: Value) -> Value:
 
 
 def product_with_ones(x: Value, y: Value) -> Value | None:
-    """The other factor where one of two is a constant of ones that does not broadcast it; None otherwise."""
+    """Return the other factor if one of two is a constant of ones that does not broadcast it; None otherwise."""
     for factor, other in ((x, y), (y, x)):
         if is_filled(factor, 1) and _covers(other, factor):
             return other
@@ -77,7 +77,7 @@ def product_with_ones(x: Value, y: Value) -> Value | None:
 
 
 def is_filled(value: Any, number: float) -> bool:
-    """Whether a value is a constant tensor of floats that holds one number only.
+    """Whether a value is a constant tensor of floats whose elements all equal `number`.
 
     Examples
     --------

@@ -9,17 +9,17 @@ __all__ = ["specialised"]
 
 
 def specialised(root: FuncGraph) -> list[FuncGraph]:
-    """The functions in the order in which the vendor specialises them, the root first.
+    """Return the functions in the order in which the vendor specialises them, the root first.
 
-    The nodes of a function are visited breadth-first from its result, nodes of functions around it too, and each once
-    in the network. A function that a node uses and that has not been met is specialised at once. [spec vendor 2.6]
-    Functions that are differentiated have their parameters by then: calls have the values of others as operands.
+    The nodes of a function are visited breadth-first from its result, including nodes of enclosing functions, and each
+    once in the network. A new function that a node uses is specialised immediately. [spec vendor 2.6] The closures of
+    functions that are differentiated are already lifted: calls have the outer values as operands.
     [source ad/grad.cc LiftFvMulti]
 
     Parameters
     ----------
     root : FuncGraph
-        Functions that use values of functions around them as they are, before these are lifted.
+        The network's function, before closures are lifted.
     """
     order: list[FuncGraph] = []
     met: set[int] = set()
@@ -53,7 +53,7 @@ def _by_breadth(function: FuncGraph) -> Iterable[Node]:
 
 
 def _lifted(function: FuncGraph) -> set[int]:
-    """Ids of the values that are parameters of a function, or of the one whose gradient it is."""
+    """Return the ids of the values that are lifted parameters of a function, or of the one whose gradient it is."""
     around = function.forward or function
     return {id(value) for value in around.order} if around.is_differentiated else set()
 

@@ -1,4 +1,4 @@
-"""Sums of sums become one sum."""
+"""Merges nested sums."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ __all__ = ["merge_sums"]
 
 
 def merge_sums(graph: Graph) -> Graph:
-    """Let an AddN take the summands of an AddN that is its first or its last one and that nobody else uses.
+    """Merge an AddN into another one, if it is the first or last summand of that and has no other users.
 
     The outer sum keeps its scope. [spec vendor 3.6; source optimizer/irpass/merge_addn.h]
     """
@@ -26,7 +26,7 @@ def _count(graph: Graph, uses: Counter[int]) -> None:
             _count(block, uses)
     output = graph.output
     uses[id(output)] += 1
-    if isinstance(output, Node) and all(output is not node for node in graph.trail):  # a bundle, no part of the program
+    if isinstance(output, Node) and all(output is not node for node in graph.trail):  # not a part of the program
         uses.update(id(operand) for operand in output.operands)
 
 
@@ -55,7 +55,7 @@ def _is_merged(value: Value, uses: Counter[int]) -> bool:
 
 
 def _summands(value: Value) -> Node | None:
-    """The tuple that an AddN adds up."""
+    """Return the tuple that an AddN sums."""
     if not isinstance(value, Node) or value.op_type != "AddN":
         return None
     bundle = value.operands[0]

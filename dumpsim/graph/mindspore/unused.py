@@ -1,13 +1,13 @@
-"""What a network computes for nobody: nodes, outputs of branches, variables of loops.
+"""Drops unused parts of a network: nodes, outputs of branches, variables of loops.
 
-The vendor's func graphs say what stays. A branch is a call: one with effects stays, and so do all elements of its
-result, since a token takes it as a whole; of any other the elements that nobody takes become zeros. A loop is on the
-way to the result of its function, since what follows it is a function that its header calls. So a loop stays although
-nobody reads what it computes, while a variable of it goes that nothing in the loop reads.
+The vendor's func graphs decide which parts stay. A branch is a call: one with effects stays with all items of its
+result, since a token takes it as a whole; unused items of any other branch become zeros. The code after a loop is a
+function that its header calls, so the result of the function depends on the loop. So a loop stays even if its results
+are unused, but a variable that is not read in the loop is dropped.
 [spec vendor 2.8; source auto_monad.cc, program_specialize.cc EliminateUnusedSequenceItem]
 
-Unused code is there until reads of weights and effects have their tokens; a node `DEAD` stands for such code
-where it matters to tokens. [source function_block.cc FindIsolatedNodes]
+Unused code exists until reads of weights and effects have their tokens; a node `DEAD` represents such code if it
+affects tokens. [source function_block.cc FindIsolatedNodes]
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +24,10 @@ __all__ = ["Effects", "drop_unused"]
 
 
 def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
-    """Drop what neither the output nor a side effect of a captured network needs, in blocks too; gives the graph.
+    """Drop nodes that neither the output nor a side effect of a captured network needs, also in blocks.
 
-    Branches and loops whose gradient is in the network keep all outputs: the gradient counts on their places.
+    Branches and loops with a gradient in the network keep all outputs, since the gradient depends on their order. The
+    graph is modified and returned.
     """
     effects = Effects(graph, find)
     first = _Dropper(effects, None)
@@ -38,9 +39,9 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
 
 class Effects:
-    """Which nodes are effects or read weights, and which values depend on such nodes; see `monads`.
+    """Finds nodes that are effects or read weights, and values that depend on such nodes; see `monads`.
 
-    In a network with gradients only writing counts: unused code is dropped with them. [fitted]
+    In a network with gradients only writes count: the other unused code is dropped with the gradients. [fitted]
     """
 
     def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
@@ -57,7 +58,7 @@ class Effects:
         self._read |= {id(value) for value in _given_on(graph.trail, parts, frozenset())}
 
     def is_isolated(self, node: Node) -> bool:
-        """Whether no other node, be it needed or not, takes what a node gives."""
+        """Whether no other node, needed or not, takes the result of a node."""
         return self.counts_reads and id(node) not in self._read
 
     def writes(self, node: Node) -> bool:
@@ -73,7 +74,7 @@ class Effects:
     def depends(self, value: Value, loops: frozenset[object] = frozenset()) -> bool:
         """Whether a value, or one that it is computed from, is an effect or reads a weight.
 
-        What are formal parameters of functions of some `loops` does not count.
+        Formal parameters of functions of `loops` do not count.
         """
         if not isinstance(value, Node) or not self.counts_reads:
             return False
@@ -97,18 +98,18 @@ class Effects:
 
 
 def _weights(node: Node) -> tuple[Value, ...]:
-    """The operands of a node that are weights."""
+    """Return the operands of a node that are weights."""
     weights = [(value, behind_depend(value)) for value in node.operands]
     return tuple(value for value, weight in weights if isinstance(weight, Parameter) and weight.is_weight)
 
 
 def _gives_formals(node: Node) -> bool:
-    """Whether what a node gives are formal parameters of functions that the vendor's parser makes."""
+    """Whether the results of a node are formal parameters of functions that the vendor's parser creates."""
     return node.op_type == "While" or (node.control is not None and node.control.joins)
 
 
 def _given_on(nodes: Sequence[Node], parts: Sequence[Node], after: frozenset[int]) -> Iterator[Value]:
-    """What branches and rounds give to what follows them; one that leaves its loop, what is read `after` the loop.
+    """Yield the values that branches and rounds pass to the code after them; with ``break``, only those of `after`.
 
     They are arguments of calls until the optimizer drops unused parameters. [source function_block.cc]
     """
@@ -134,11 +135,11 @@ def _own(block: Graph) -> list[Node]:
 
 
 class _Dropper:
-    """Marks what is needed.
+    """Marks the values that are needed.
 
-    A branch is asked for the outputs that were taken before any output went (`taken`; at first None, all of them): the
-    vendor's analysis, which makes zeros of those that nobody takes, comes only once after code that nobody needs went.
-    [observed 2.10: r1_045, r1_187]
+    The needed outputs of a branch are those that were used before any output was dropped (`taken`; None for all, in the
+    first run): the vendor's analysis, which turns unused outputs into zeros, runs only once after unused code was
+    dropped. [observed 2.10: r1_045, r1_187]
     """
 
     def __init__(self, effects: Effects, taken: dict[int, set[int]] | None) -> None:
@@ -146,11 +147,11 @@ class _Dropper:
         self._taken = taken
         self._live: set[int] = set()  # ids of values
         self._clean: set[int] = set()  # ids of graphs
-        self._after: set[int] = set()  # variables of the loop around that are taken after it
-        self.places: dict[int, set[int]] = {}  # outputs that somebody takes, by id of the control node
+        self._after: set[int] = set()  # variables of the enclosing loop that are used after it
+        self.places: dict[int, set[int]] = {}  # indexes of used outputs, by id of the control node
 
     def graph(self, graph: Graph, wanted: set[int] | None) -> None:
-        """Mark what the `wanted` outputs of a graph need (None: all), and its effects."""
+        """Mark the values that the `wanted` outputs of a graph need (None: all outputs), and its effects."""
         self._use(_outputs(graph, wanted))
         for node in reversed(graph.trail):
             self._node(node)
@@ -186,7 +187,7 @@ class _Dropper:
             return
         self._use([node, *node.operands])
         jumps = control_of(node).jumps
-        if jumps and self._taken is not None:  # what a side that leaves the loop gives is taken after it
+        if jumps and self._taken is not None:  # the results of a side that breaks are used after the loop
             places = self.places.setdefault(id(node), set())
             for block, how in zip(node.blocks, jumps, strict=True):
                 self.graph(block, places & self._after if how == "break" else places)
@@ -200,9 +201,9 @@ class _Dropper:
             self.graph(block, wanted)
 
     def _loop(self, node: Node) -> None:
-        """Mark a loop: all variables stay but those that nothing in it reads, not even to compute themselves.
+        """Mark a loop: all variables stay except those that are not read in it, not even to compute themselves.
 
-        The vendor drops parameters of the header one after the other while nobody uses them. [observed: r1_126]
+        The vendor drops unused parameters of the header one after the other. [observed: r1_126]
         """
         self._use([node])
         head, body = node.blocks
@@ -231,10 +232,10 @@ class _Dropper:
         self.places[id(node)] = kept
         self._use([node.operands[at] for at in sorted(kept)])
 
-    # -- what goes
+    # -- dropping
 
     def clean(self, graph: Graph) -> None:
-        """Leave out what was not marked; a function that is called more than once comes up more than once."""
+        """Drop the nodes that were not marked; a function with several calls is visited several times."""
         if id(graph) in self._clean:
             return
         self._clean.add(id(graph))
@@ -264,7 +265,7 @@ class _Dropper:
         return [Node(op_type=DEAD, operands=[], abstract=TupleType(items=()), attrs=attrs)]
 
     def _keep(self, node: Node, places: list[int]) -> None:
-        """Leave a loop the outputs at some places; let the others of a branch be zeros."""
+        """Keep the outputs at some indexes; the others of a branch become zeros, those of a loop are dropped."""
         assert isinstance(node.abstract, TupleType)
         if len(places) == len(node.abstract.items):
             return
@@ -297,7 +298,7 @@ class _Dropper:
 
 
 def _clear(node: Node, places: set[int]) -> None:
-    """Let both sides of a branch give a number at some places of their output."""
+    """Replace outputs of both sides of a branch by the number 0."""
     assert isinstance(node.abstract, TupleType)
     zero = ScalarType(dtype=dtype("int64"), value=0)
     node.abstract = TupleType(items=tuple(zero if at in places else i for at, i in enumerate(node.abstract.items)))
@@ -317,7 +318,7 @@ def _index(place: Constant, at: int) -> Abstract:
 
 
 def _is_fixed(node: Node) -> bool:
-    """Whether a control node has a gradient, or is one, or a call of a function that has other calls."""
+    """Whether a control node has a gradient, is a gradient, or is a call of a function that has other calls."""
     control = node.control
     if node.op_type in ("Unwind", "Invoke") or any(block.results is not None for block in node.blocks):
         return True

@@ -1,4 +1,4 @@
-"""Who uses what in a function: for passes that rewrite a graph in place."""
+"""Users of values in a function, for passes that rewrite a graph in place."""
 
 from collections.abc import Iterable
 
@@ -11,15 +11,15 @@ Body = Graph | FuncGraph
 
 
 class Users:
-    """Users of the nodes and parameters of a function, kept as edges change.
+    """Users of the nodes and parameters of a function, updated when edges change.
 
-    A user stands in the list of an operand once for each slot, in the order of the edges' making.
+    A user is in the list of an operand once for each slot, in the order in which the edges were created.
     """
 
     def __init__(self, graph: Body) -> None:
         self.graph = graph
         self._users: dict[int, list[tuple[Node, int]]] = {}
-        self._kept: list[Value] = []  # whose ids are keys
+        self._kept: list[Value] = []  # keeps the ids of the keys valid
         nodes = list(graph.trail)
         if isinstance(graph.output, Node) and all(graph.output is not node for node in nodes):
             nodes.append(graph.output)
@@ -33,11 +33,11 @@ class Users:
         return self._users.setdefault(id(value), [])
 
     def of(self, value: Value) -> list[Node]:
-        """The users of a value."""
+        """Return the users of a value."""
         return [node for node, _ in self._of(value)]
 
     def replace(self, old: Value, new: Value, *, but: Node | None = None) -> None:
-        """Let the users of `old` take `new`, all but one."""
+        """Replace `old` by `new` in all its users except `but`."""
         moved = [(node, at) for node, at in self._of(old) if node is not but]
         self._users[id(old)] = [(node, at) for node, at in self._of(old) if node is but]
         for node, at in moved:
@@ -47,19 +47,19 @@ class Users:
             self.graph.output = new
 
     def add(self, node: Node, operand: Value) -> None:
-        """Give a node one more operand."""
+        """Append an operand to a node."""
         self._of(operand).append((node, len(node.operands)))
         node.operands.append(operand)
 
     def move(self, node: Node, at: int, new: Value) -> None:
-        """Let operand `at` of a node be another value."""
+        """Replace operand `at` of a node."""
         old = node.operands[at]
         self._users[id(old)] = [one for one in self._of(old) if not (one[0] is node and one[1] == at)]
         node.operands[at] = new
         self._of(new).append((node, at))
 
     def drop(self, node: Node, operands: Iterable[Value]) -> None:
-        """Take operands from a node."""
+        """Remove operands from a node."""
         gone = {id(value) for value in operands}
         for value in {id(value): value for value in node.operands}.values():
             self._users[id(value)] = [one for one in self._of(value) if one[0] is not node]
@@ -69,7 +69,7 @@ class Users:
 
 
 def settle(graph: Body) -> None:
-    """Order the trail anew where an operand stands after its user, and drop unused Loads and tokens."""
+    """Sort the trail so that operands come before their users, and drop unused Loads and tokens."""
     states = ("Load", "UpdateState", "MakeTuple")
     roots = [node for node in graph.trail if node.op_type not in states]
     order = topological([*roots, graph.output])
