@@ -323,6 +323,9 @@ Sub: subtract
 -: count_nonzero
 """,
         "combine": """
+-: dstack
+-: tanhshrink
+-: tensor_split
 -: upsample
 Reshape: ravel
 Transpose: moveaxis

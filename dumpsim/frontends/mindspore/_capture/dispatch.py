@@ -12,6 +12,7 @@ from dumpsim.core.errors import ScriptRuntimeError
 from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore.common import _operandtypes
 from dumpsim.graph.graph import leaves_of
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
@@ -74,6 +75,7 @@ def call(
     merged = {**definition.attrs, **(attrs or {})}
     tracer = capturing()
     if tracer is not None:
+        operands = _operandtypes.plain(definition, operands)
         names = NodeText(
             attrs=dict(printed or {}),
             instance_name=instance_name,
@@ -174,7 +176,8 @@ def _session() -> "Session":
 
 
 def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    operands = complete(definition, operands, _cast)
+    _operandtypes.check(definition, operands, attrs)
+    operands = complete(definition, _operandtypes.plain(definition, operands), _cast)
     abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
     for at in definition.updates:
         if values.is_tensor(operands[at]) and not values.is_parameter(operands[at]):

@@ -1,7 +1,9 @@
 """The operators and methods of `Tensor`: each calls the function of `ops` with the same name."""
 
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from dumpsim.frontends.mindspore._api import methods
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import observed_methods, unobserved
 from dumpsim.frontends.mindspore._standin import missing_member
+from dumpsim.frontends.mindspore.common._overloads import check
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -98,7 +101,28 @@ def _with_methods(cls: type) -> type:
     return cls
 
 
+def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that checks its arguments first, where it chooses between signatures."""
+    path = f"Tensor.{name}"
+
+    @wraps(function)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        check(path, args, options)
+        return function(self, *args, **options)
+
+    return method
+
+
+def _with_checks(cls: type) -> type:
+    """Decorator: methods that choose between signatures check their arguments."""
+    for name, function in tuple(vars(cls).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            setattr(cls, name, _checked(name, function))
+    return cls
+
+
 @observed_methods()
+@_with_checks
 @_with_methods
 class TensorMethods:
     """Mixin of Tensor."""

@@ -7,6 +7,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._overloads import overloaded
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, divs, equals, is_number, modulo, muls, promote
@@ -55,6 +56,7 @@ def _sum(tensors: str, numbers: str, input: Any, other: Any, alpha: Any) -> Tens
     return single(tensors, [*promote(tensors, input, other), alpha])
 
 
+@overloaded("mint.add")
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """``input + alpha * other``.
 
@@ -66,6 +68,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _sum("AddExt", "AddScalar", input, other, alpha)
 
 
+@overloaded("mint.sub")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """``input - alpha * other``.
 
@@ -77,6 +80,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _sum("SubExt", "SubScalar", input, other, alpha)
 
 
+@overloaded("mint.mul")
 def mul(input: Any, other: Any) -> Tensor:
     """Product; for a number, the operator is Muls, as for ``*``.
 
@@ -88,6 +92,7 @@ def mul(input: Any, other: Any) -> Tensor:
     return muls(input, other)
 
 
+@overloaded("mint.div")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Quotient, optionally rounded by "floor" or "trunc"; for a number, the operator is Divs, as for ``/``.
 
@@ -102,6 +107,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     return result
 
 
+@overloaded("mint.remainder")
 def remainder(input: Any, other: Any) -> Tensor:
     """Remainder of a quotient that is rounded down, like ``%``.
 
@@ -126,6 +132,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return single("PowTensorScalar" if is_number(exponent) else "PowScalarTensor", [input, exponent])
 
 
+@overloaded("mint.eq")
 def eq(input: Any, other: Any) -> Tensor:
     """Whether elements are equal, like ``==``.
 
@@ -137,6 +144,7 @@ def eq(input: Any, other: Any) -> Tensor:
     return equals(input, other)
 
 
+@overloaded("mint.greater_equal")
 def greater_equal(input: Any, other: Any) -> Tensor:
     """Whether elements are greater or equal; for a number, the operator is GreaterEqualScalar. [observed 2.10]
 
@@ -241,6 +249,7 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
     return call(name, [input]) if dim is None else call(f"{name}Dim", [input, dim, keepdim])
 
 
+@overloaded("mint.max")
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Largest element; for an axis, the largest elements along it and their indices; for a tensor, elementwise.
 
@@ -252,6 +261,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _extreme("Max", input, dim, keepdim)
 
 
+@overloaded("mint.min")
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Like `max`, for the smallest element.
 
@@ -339,7 +349,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     if p == 1:
         total: Tensor = ops.sum(ops.abs(x), dim, keepdim)
         return total
-    result: Tensor = ops.norm(x, p, dim, keepdim)
+    result: Tensor = ops.norm(x, None if p == "fro" else p, dim, keepdim)
     return result
 
 

@@ -11,10 +11,13 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._capture.values import abstract_of
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import check
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.ops.promotion import operand_type
+from dumpsim.ops.table import find
 
 __all__ = [
     "add",
@@ -58,6 +61,10 @@ def cast_to(value: Any, kind: Any) -> Tensor:
 
 
 def _check_operands(op_type: str, *values: Any) -> None:
+    if all(isinstance(value, Tensor) for value in values):
+        return
+    if capturing() is None and len(values) == len(find(op_type).operands):
+        check(find(op_type), [Tensor(value) if isinstance(value, np.ndarray) else value for value in values], {})
     for value in values:
         if not isinstance(value, Tensor) and not is_number(value) and not isinstance(value, np.ndarray):
             raise ScriptTypeError(
@@ -292,8 +299,4 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     >>> matmul(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])).asnumpy()
     array([[11.]], dtype=float32)
     """
-    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
-        raise ScriptTypeError(
-            f"For 'matmul', the inputs must be tensors, but got {type(input).__name__} and {type(other).__name__}."
-        )
     return binary("MatMulExt", input, other)

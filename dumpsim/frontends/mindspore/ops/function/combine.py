@@ -5,14 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, sub
+from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
 from dumpsim.frontends.mindspore.ops.function.further import interpolate
+from dumpsim.frontends.mindspore.ops.function.shape import slice, strided_slice
 
 __all__ = [
     "cosine_similarity",
+    "dstack",
     "fliplr",
     "flipud",
     "hstack",
@@ -22,6 +27,8 @@ __all__ = [
     "pixel_unshuffle",
     "ravel",
     "softmin",
+    "tanhshrink",
+    "tensor_split",
     "trace",
     "upsample",
     "vstack",
@@ -154,3 +161,105 @@ def margin_ranking_loss(
     """``max(0, -target * (input1 - input2) + margin)``."""
     gap = add(mul(single("Neg", [target]), sub(input1, input2)), float(margin))
     return _reduced(single("Maximum", [gap, 0.0]), reduction, "margin_ranking_loss")
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along their third axis, which is made where there is none.
+
+    Examples
+    --------
+    >>> dstack((Tensor([1, 2]), Tensor([3, 4]))).asnumpy().tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    if not isinstance(tensors, (tuple, list)):
+        raise ScriptTypeError(f"For 'dstack', 'tensors' must be list or tuple of tensors, but got {type(tensors)}")
+    if not tensors:
+        raise ScriptTypeError("For 'dstack', 'tensors' can not be empty.")
+    deep = []
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise ScriptTypeError(f"For 'dstack', each elements of 'tensors' must be Tensor, but got {type(tensor)}")
+        if tensor.ndim == 0:
+            tensor = single("Reshape", [tensor, (1, 1, 1)])
+        elif tensor.ndim < 3:
+            if tensor.ndim == 1:
+                tensor = single("ExpandDims", [tensor, 0])
+            tensor = single("ExpandDims", [tensor, 2])
+        deep.append(tensor)
+    return single("Concat", [tuple(deep), 2])
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """What the hyperbolic tangent leaves of the operand; integers become Float32.
+
+    Examples
+    --------
+    >>> tanhshrink(Tensor([0.0, 20.0])).asnumpy()
+    array([ 0., 19.], dtype=float32)
+    """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For tanhshrink, the input must be a Tensor, but got {type(input)}.")
+    if input._dtype.kind in ("int", "uint"):
+        input = unshared_cast(input, mstype.float32)
+    return sub(input, single("Tanh", [input]))
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Parts of an axis: as many as a number says, the first ones longer by one, or between given places.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in tensor_split(Tensor([1, 2, 3]), 2)]
+    [[1, 2], [3]]
+    """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"expect `x` is a Tensor, but got {type(input)}")
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise ScriptTypeError(f"Type of Argument `axis` should be integer but got {type(axis)}")
+    if not -input.ndim <= axis < input.ndim:
+        raise ScriptValueError(f"axis {axis} is out of bounds for array of dimension {input.ndim}")
+    axis %= input.ndim
+    wanted = indices_or_sections
+    if isinstance(wanted, (list, tuple)):
+        for item in wanted:
+            if not isinstance(item, int) or isinstance(item, bool):
+                raise ScriptTypeError(f"Each element in 'indices_or_sections' should be integer, but got {type(item)}.")
+        return _split_at(input, wanted, axis)
+    if not isinstance(wanted, int) or isinstance(wanted, bool):
+        raise ScriptTypeError(
+            f"Type of Argument `indices_or_sections` should be integer, tuple(int) or list(int), but got {type(wanted)}"
+        )
+    if wanted <= 0:
+        raise ScriptValueError(
+            f"For tensor_split, the value of 'indices_or_sections' must be more than zero but got {wanted}"
+        )
+    return _split_into(input, wanted, axis)
+
+
+def _split_at(tensor: Tensor, places: Sequence[int], axis: int) -> tuple[Tensor, ...]:
+    parts = []
+    begin, end = [0] * tensor.ndim, list(tensor.shape)
+    for start, stop in zip((0, *places), (*places, tensor.shape[axis]), strict=True):
+        begin[axis], end[axis] = start, stop
+        if start == stop:
+            shape = (*tensor.shape[:axis], 0, *tensor.shape[axis + 1 :])
+            parts.append(Tensor(np.zeros(shape), tensor._dtype))
+        else:
+            parts.append(strided_slice(tensor, tuple(begin), tuple(end), (1,) * tensor.ndim))
+    return tuple(parts)
+
+
+def _split_into(tensor: Tensor, count: int, axis: int) -> tuple[Tensor, ...]:
+    shape, extent = tensor.shape, tensor.shape[axis]
+    if count > extent > 0:
+        empty = _split_at(tensor, [extent], axis)[1:]
+        return (*call("Split", [tensor, axis, extent]), *empty * (count - extent))
+    if extent % count == 0:
+        parts: tuple[Tensor, ...] = call("Split", [tensor, axis, count])
+        return parts
+    longer, whole = extent % count, extent // count
+    border = longer * (whole + 1)
+    left, right = ((*shape[:axis], n, *shape[axis + 1 :]) for n in (border, extent - border))
+    start = tuple(border if at == axis else 0 for at in range(tensor.ndim))
+    first = call("Split", [slice(tensor, (0,) * tensor.ndim, left), axis, longer])
+    return (*first, *call("Split", [slice(tensor, start, right), axis, count - longer]))

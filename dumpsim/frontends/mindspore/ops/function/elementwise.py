@@ -71,10 +71,6 @@ __all__ = [
 
 def _plain(name: str, op_type: str) -> Callable[[Tensor], Tensor]:
     def function(input: Tensor) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise ScriptTypeError(
-                f"the operand is of type {type(input).__name__}", where=f"ops.{name}", allowed=("Tensor",)
-            )
         result: Tensor = call(op_type, [input])
         return result
 

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
+from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, pow, sub
-from dumpsim.frontends.mindspore.ops.function.shape import reshape
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, not_equal, pow, sub
+from dumpsim.frontends.mindspore.ops.function.elementwise import negative, unshared_cast
+from dumpsim.frontends.mindspore.ops.function.shape import reshape, swapaxes
 
 __all__ = [
     "all",
@@ -43,13 +45,14 @@ __all__ = [
 ]
 
 
-def _axes(axis: Any) -> tuple[int, ...]:
-    """Return None, one axis or several as a tuple for the operators."""
-    if axis is None:
-        return ()
-    if isinstance(axis, bool) or not isinstance(axis, (int, tuple, list)):
-        raise ScriptTypeError(f"axis is of type {type(axis).__name__}", where="axis", allowed=("int", "tuple", "None"))
-    return (axis,) if isinstance(axis, int) else tuple(axis)
+def _axes(axis: Any) -> Any:
+    """All axes where none are given; the operator checks them."""
+    return () if axis is None else axis
+
+
+def _places(axis: Any) -> tuple[int, ...]:
+    """None, one axis or several, as a tuple."""
+    return () if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
 
 
 def _keep_dims(keepdims: bool, options: dict[str, Any]) -> bool:
@@ -80,13 +83,13 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     array([3., 7.], dtype=float32)
     """
     axes = options.pop("axis", dim)
-    keep = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
-    return single("SumExt", [input, None if axes is None else _axes(axes), keep, dtype])
+    kept = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
+    return single("SumExt", [input, axes, kept, dtype])
 
 
 def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -> Tensor:
     """Mean along axes."""
-    return single("ReduceMean", [x, _axes(axis), bool(options.pop("keepdims", keep_dims))])
+    return single("ReduceMean", [x, _axes(axis), options.pop("keepdims", keep_dims)])
 
 
 def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
@@ -204,12 +207,16 @@ def topk(
     >>> topk(Tensor([1.0, 3.0, 2.0]), 2)[1]
     Tensor(shape=[2], dtype=Int32, value= [1, 2])
     """
+    check_value_type("largest", largest, [bool], "topk")
     if not largest:
-        raise UnsupportedError("the choice of the smallest elements is not emulated", where="ops.topk(largest=False)")
-    if dim is not None and dim not in (-1, input.ndim - 1):
-        raise UnsupportedError("an axis other than the last is not emulated", where="ops.topk(dim)")
-    values, indices = call("TopK", [input, k], {"sorted": sorted})
-    return values, indices
+        input = negative(input)
+    if dim is None or dim == input.ndim - 1:
+        values, indices = call("TopK", [input, k], {"sorted": sorted})
+    else:
+        last = input.ndim - 1
+        found = call("TopK", [swapaxes(input, dim, last), k], {"sorted": sorted})
+        values, indices = (swapaxes(one, dim, last) for one in found)
+    return values if largest else negative(values), indices
 
 
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -248,8 +255,8 @@ def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
 
 
 def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance as computed by the method of Tensor. [observed 2.10]"""
-    axes = _axes(axis)
+    """Variance as the method of Tensor has it. [observed 2.10]"""
+    axes = _places(axis)
     count = 1
     for axis in axes or range(input.ndim):
         count *= input.shape[axis]
@@ -264,18 +271,102 @@ def std_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool =
     return pow(var_by_sums(input, axis, ddof, keepdims), 0.5)
 
 
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: N803 - vendor's name
-    """Euclidean norm along axes."""
-    if ord not in (None, 2, "fro"):
-        raise UnsupportedError(f"the norm {ord!r} is not emulated", where="ops.norm(ord)")
-    axes = _axes(dim) or tuple(range(A.ndim))
-    squares = call("Square", [A])
-    return single("Sqrt", [call("ReduceSum", [squares, axes, keepdim, False])])
+def norm(
+    A: Tensor,  # noqa: N803 - vendor's name
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """Norm of a vector or of a matrix: of all elements, along one axis or along two.
+
+    Examples
+    --------
+    >>> norm(Tensor([[1.0, -2.0], [3.0, -4.0]]), float("inf")).item(), norm(Tensor([3.0, 4.0])).item()
+    (7.0, 5.0)
+    """
+    axes = _norm_axes(A, dim)
+    whole = dim is None and (ord is None or (ord == "fro" and A.ndim == 2) or (ord == 2 and A.ndim == 1))
+    _check_order(ord, axes)
+    if dtype is not None:
+        A = unshared_cast(A, dtype)  # noqa: N806
+    if whole:
+        total = single("Sqrt", [call("ReduceSum", [call("Square", [A]), axes, False, False])])
+        return reshape(total, (1,) * A.ndim) if keepdim else total
+    if len(axes) == 2:
+        return _matrix_norm(A, ord, axes, keepdim)
+    if len(axes) != 1:
+        raise UnsupportedError(f"the norm {ord!r} of {len(axes)} axes", where="ops.norm")
+    return _vector_norm(A, ord, axes, keepdim)
+
+
+def _norm_axes(tensor: Tensor, dim: Any) -> tuple[int, ...]:
+    if dim is None:
+        return tuple(range(tensor.ndim))
+    if isinstance(dim, tuple):
+        if len(dim) > 2:
+            raise ScriptValueError("For norm, the dimensions is out of range.")
+        return dim
+    if not isinstance(dim, int):
+        raise ScriptTypeError(f"For norm, the dim should be int or tuple of int, but got {type(dim)}")
+    return (dim,)
+
+
+_ORDERS = (2, -2, 1, -1, float("inf"), -float("inf"), "fro", "nuc", None)
+
+
+def _check_order(order: Any, axes: tuple[int, ...]) -> None:
+    if len(axes) == 1 and isinstance(order, str):
+        raise ScriptTypeError(f"For norm, ord mode can not be str for vectors, but got {order}.")
+    if len(axes) == 2 and order not in _ORDERS:
+        raise ScriptValueError(
+            "For norm, the ord mode must be in [2, -2, 1, -1, float('inf'), -float('inf'), 'fro', 'nuc', None] "
+            f"for matrices, but got {order}."
+        )
+
+
+def _matrix_norm(tensor: Tensor, order: Any, axes: tuple[int, ...], keepdim: bool) -> Tensor:
+    row, column = (axis % tensor.ndim for axis in axes)
+    if row == column:
+        raise ScriptValueError("For norm, the elements of dim can not be duplicate.")
+    if order in (2, -2, "nuc"):
+        raise UnsupportedError(
+            f"the norm {order!r} of a matrix", where="ops.norm(ord)", allowed=("None", "'fro'", "1", "inf")
+        )
+    if order in (None, "fro"):
+        result = single("Sqrt", [call("ReduceSum", [call("Square", [tensor]), axes, False, False])])
+    elif isinstance(order, int):
+        sums = sum(call("Abs", [tensor]), row)
+        extreme = max if order == 1 else min
+        result = extreme(sums, column - (column > row))[0]
+    else:
+        sums = call("ReduceSum", [call("Abs", [tensor]), (column,), False, False])
+        extreme = max if order > 0 else min
+        result = extreme(sums, row - (row > column))[0]
+    kept = tuple(1 if at in (row, column) else n for at, n in enumerate(tensor.shape))
+    return reshape(result, kept) if keepdim else result
+
+
+def _vector_norm(tensor: Tensor, order: Any, axes: tuple[int, ...], keepdim: bool) -> Tensor:
+    if isinstance(order, int) and order > 0:
+        return single("LpNorm", [tensor], {"axis": axes, "p": int(order), "keep_dims": keepdim})
+    if order is None:
+        return single("Sqrt", [call("ReduceSum", [call("Square", [tensor]), axes, keepdim, False])])
+    if order in (float("inf"), -float("inf")):
+        extreme = max if order > 0 else min
+        return extreme(call("Abs", [tensor]), axes[0], keepdim)[0]
+    if order == 0:
+        return sum(unshared_cast(not_equal(tensor, 0), tensor.dtype), axes, keepdim)
+    powers = pow(call("Abs", [tensor]), order)
+    if isinstance(order, int):
+        return pow(sum(powers, axes, keepdim), 1.0 / order)
+    return pow(call("ReduceSum", [powers, axes, keepdim, False]), 1 / order)
 
 
 def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, without overflow."""
-    axes = _axes(axis)
+    axes = _places(axis)
     largest = call("ReduceMax", [input, axes, True])
     total = call("SumExt", [call("Exp", [sub(input, largest)]), axes, keep_dims, None])
     shift = largest if keep_dims else call("Squeeze", [largest, axes])

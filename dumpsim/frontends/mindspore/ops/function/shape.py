@@ -57,10 +57,14 @@ __all__ = [
 
 
 def _ints(values: Any) -> tuple[int, ...]:
-    """Return a shape or list of axes as a tuple of Python ints."""
-    if isinstance(values, Tensor):
-        values = values.tolist()
+    """A shape or list of axes as a tuple of Python ints."""
+    values = _listed(values)
     return (int(values),) if isinstance(values, int) else tuple(int(v) for v in values)
+
+
+def _listed(values: Any) -> Any:
+    """A shape or axes in a Tensor as Python ints, anything else as it is: the operator checks it."""
+    return values.tolist() if isinstance(values, Tensor) else values
 
 
 def reshape(input: Tensor, shape: Any) -> Tensor:
@@ -71,18 +75,18 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     >>> reshape(Tensor([[1, 2], [3, 4]]), (-1,))
     Tensor(shape=[4], dtype=Int64, value= [1, 2, 3, 4])
     """
-    return single("Reshape", [input, _ints(shape)])
+    return single("Reshape", [input, _listed(shape)])
 
 
 @parsed_once
 def transpose(input: Tensor, input_perm: Any) -> Tensor:
-    """Reorder the axes."""
-    return single("Transpose", [input, _ints(input_perm)])
+    """The axes in another order."""
+    return single("Transpose", [input, _listed(input_perm)])
 
 
 def permute(input: Tensor, axis: Any) -> Tensor:
-    """Like `transpose`."""
-    return single("Transpose", [input, _ints(axis)])
+    """As `transpose`."""
+    return single("Transpose", [input, _listed(axis)])
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -141,8 +145,8 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 
 def squeeze(input: Tensor, axis: Any = None) -> Tensor:
-    """Remove axes of extent 1."""
-    return inner_single("Squeeze", [input, () if axis is None else _ints(axis)])
+    """Axes of extent 1 removed."""
+    return inner_single("Squeeze", [input, () if axis is None else _listed(axis)])
 
 
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
@@ -264,8 +268,8 @@ def strided_slice(
 
 
 def tile(input: Tensor, dims: Any) -> Tensor:
-    """Repeat the whole tensor along its axes."""
-    return single("Tile", [input, _ints(dims)])
+    """The whole tensor repeated along its axes."""
+    return single("Tile", [input, _listed(dims)])
 
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
@@ -276,13 +280,13 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
-    """Broadcast to a shape."""
-    return inner_single("BroadcastTo", [input, _ints(shape)])
+    """Axes of extent 1 repeated to a shape."""
+    return inner_single("BroadcastTo", [input, _listed(shape)])
 
 
 def flip(input: Tensor, dims: Any) -> Tensor:
-    """Reverse axes."""
-    return inner_single("ReverseV2", [input, _ints(dims)])
+    """Axes in reverse."""
+    return inner_single("ReverseV2", [input, _listed(dims)])
 
 
 def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: int = 0) -> Tensor:
@@ -309,8 +313,8 @@ def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
 
 
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Any) -> Tensor:
-    """Zeros of a shape, with slices added at the given positions."""
-    return single("ScatterNd", [indices, updates, _ints(shape)])
+    """Zeros of a shape with slices added at given places."""
+    return single("ScatterNd", [indices, updates, _listed(shape)])
 
 
 def tensor_scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:

@@ -1,0 +1,215 @@
+"""Python types that each operator takes op by op, and the error of MindSpore for any other. [observed 2.10]
+
+The types are those that the real package lists in its errors (``record_operand_types.py``); graphs have other texts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.ops.opdef import OpDef
+
+__all__ = ["Argument", "check", "is_tensor", "parsed", "plain", "record", "type_name"]
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a Tensor; their class is defined later."""
+    return isinstance(value, _tensor_class())
+
+
+@cache
+def _tensor_class() -> type:
+    return import_module("dumpsim.frontends.mindspore.common.tensor").Tensor  # type: ignore[no-any-return]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, (float, np.floating))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating))
+
+
+def _several(kind: type[list[Any]] | type[tuple[Any, ...]], inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind) and all(map(inner, value))
+
+
+# a type as the errors list it -> whether a value has it: a bool is no int, an int no float
+_ACCEPTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        "Tensor": is_tensor,
+        "Number": _is_number,
+        "int": _is_int,
+        "float": _is_float,
+        "bool": lambda value: isinstance(value, bool),
+        "string": lambda value: isinstance(value, str),
+        "mindspore.dtype": lambda value: isinstance(value, DType),
+        "tuple of int": _several(tuple, _is_int),
+        "list of int": _several(list, _is_int),
+        "tuple of float": _several(tuple, _is_float),
+        "list of float": _several(list, _is_float),
+        "tuple of Number": _several(tuple, _is_number),
+        "tuple of Tensor": _several(tuple, is_tensor),
+        "list of tensor": _several(list, is_tensor),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of an operator.
+
+    Attributes
+    ----------
+    name : str
+    kinds : tuple of str
+        Its types, in the words of the vendor's errors.
+    optional : bool
+        It may be None.
+    tensor : bool
+        It may be a Tensor.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    optional: bool
+    tensor: bool
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value has one of the types."""
+        if value is None:
+            return self.optional
+        return any(_ACCEPTS[kind](value) for kind in self.kinds)
+
+
+@cache
+def record(part: str) -> Mapping[str, Any]:
+    """A part of the record: ``primitives`` or ``overloads``."""
+    import gzip
+    import json
+    from importlib.resources import files
+
+    data = files("dumpsim.frontends.mindspore").joinpath("operand_types.json.gz").read_bytes()
+    return MappingProxyType(json.loads(gzip.decompress(data))[part])
+
+
+def parsed(text: str, optional: str) -> tuple[Argument, ...]:
+    """The arguments of ``x=<Tensor>, axis=<int, tuple of int>``.
+
+    Examples
+    --------
+    >>> [(one.name, one.kinds) for one in parsed("x=<Tensor>, axis=<int, tuple of int>", "")]
+    [('x', ('Tensor',)), ('axis', ('int', 'tuple of int'))]
+    """
+    parts = (part.partition("=<") for part in text.rstrip(">").split(">, ") if part)
+    names = optional.split()
+    return tuple(
+        Argument(name, tuple(kinds.split(", ")), name in names, "Tensor" in kinds.split(", "))
+        for name, _, kinds in parts
+    )
+
+
+@cache
+def _arguments(op_type: str) -> tuple[tuple[Argument, ...], tuple[Argument, ...]] | None:
+    """Arguments of the call and of the constructor of a primitive; None for one that is not recorded."""
+    row = record("primitives").get(op_type)
+    if row is None:
+        return None
+    settings, _, operands = row[0][1:-1].partition(")(")
+    return parsed(operands, row[1]), parsed(settings, row[1])
+
+
+def type_name(value: Any) -> str:
+    """What the vendor calls the type of a value.
+
+    Examples
+    --------
+    >>> type_name(None), type_name((1, ["a", 2.0])), type_name({})
+    ('None', 'Tuple<int, List<string, float>>', "<class 'dict'>")
+    """
+    if value is None:
+        return "None"
+    if is_tensor(value):
+        return "Tensor"
+    if isinstance(value, DType):
+        return "mindspore.dtype"
+    if isinstance(value, (tuple, list)):
+        return f"{'Tuple' if isinstance(value, tuple) else 'List'}<{', '.join(map(type_name, value))}>"
+    if type(value) in (bool, int, float):
+        return type(value).__name__
+    if isinstance(value, str):
+        return "string"
+    return str(type(value)).replace("dumpsim.frontends.", "")
+
+
+@cache
+def _row(op_type: str, count: int) -> tuple[Argument, ...]:
+    """The arguments in the order of our operands: those of the vendor's call, then settings that are no attributes."""
+    called, settings = _arguments(op_type) or ((), ())
+    return called + settings if count == len(called) + len(settings) else called if count == len(called) else ()
+
+
+@cache
+def _tuples(op_type: str, count: int) -> tuple[tuple[int, Argument], ...]:
+    """The places of the arguments that may be tuples of ints."""
+    return tuple(one for one in enumerate(_row(op_type, count)) if "tuple of int" in one[1].kinds)
+
+
+def plain(definition: OpDef, operands: Sequence[Any]) -> list[Any]:
+    """The operands with a tuple where the operator takes one int, a list or a tuple of ints."""
+    given = list(operands)
+    for place, argument in _tuples(definition.name, len(definition.operands)):
+        value = given[place] if place < len(given) else None
+        if isinstance(value, list) and argument.takes(value):
+            given[place] = tuple(value)
+        elif type(value) is int and argument.takes(value):
+            given[place] = (value,)
+    return given
+
+
+def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+    """Refuse an operand of a type that the operator does not take.
+
+    Parameters
+    ----------
+    definition : OpDef
+    operands : sequence
+        What the caller gave; trailing ones may be missing.
+    attrs : mapping
+
+    Raises
+    ------
+    ScriptTypeError
+        With the vendor's text.
+    """
+    row = _row(definition.name, len(definition.operands))
+    for argument, value in zip(row, operands, strict=False):
+        if (
+            (argument.tensor and is_tensor(value))
+            or argument.takes(value)
+            or (argument.kinds == ("string",) and isinstance(value, int))
+        ):  # a string as number
+            continue
+        missing = len(row) - len(operands)
+        given = [*operands, *definition.defaults[len(definition.defaults) - missing :]]
+        known = {**attrs, **{one.name: value for one, value in zip(row, given, strict=False)}}
+        called, settings = _arguments(definition.name) or ((), ())
+        texts = [
+            ", ".join(
+                f"{one.name}={'string' if one.kinds == ('string',) else type_name(known.get(one.name))}" for one in part
+            )
+            for part in (settings, called)
+        ]
+        name = definition.name
+        raise ScriptTypeError(f'Failed calling {name} with "{name}({texts[0]})({texts[1]})".')
