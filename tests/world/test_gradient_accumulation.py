@@ -135,7 +135,7 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=r"The interface is deprecated\. To use gradient accumulation"):
             ms.set_auto_parallel_context(grad_accumulation_step=2)
         ms.set_context(device_target="Ascend")
-        with pytest.raises(UnsupportedError, match="accumulated gradients with a loss scale"):
+        with pytest.raises(UnsupportedError, match="accumulated gradients with a dynamic loss scale"):
             build_train_network(
                 nn.GradAccumulationCell(net, 2),
                 nn.Momentum(net.trainable_params(), 0.5, 0.5),
