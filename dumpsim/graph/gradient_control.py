@@ -137,7 +137,8 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     """Create the gradient of a branch: a branch on the same condition.
 
     Its operands are the condition, the branch, the gradients of the branch's outputs, and the values whose gradients it
-    returns. Its sides take the gradients as parameters, since the vendor's compiler knows nothing about them there.
+    returns. Its sides take the gradients as parameters, since the vendor's compiler knows nothing about them there, but
+    they know constant ones. [observed 2.10: r611_037, r88_037]
     """
     wanted = outer_of(node, needed)
     assert isinstance(node.abstract, TupleType)
@@ -146,7 +147,8 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
         with builder.block(name) as graph, builder.formal(wanted):
-            seeds = {at: argument_of(graph, node.abstract.items[at]) for at in live} | blank
+            seeds: dict[int, Any] = {at: argument_of(graph, node.abstract.items[at]) for at in live}
+            seeds |= {at: dout[at] for at in live if isinstance(dout[at], Constant)} | blank
             found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, nodes_of_block(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]

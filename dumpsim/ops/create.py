@@ -152,7 +152,7 @@ OPS = (
         operands=("size", "dtype"),
         defaults=(None,),
         infer=_infer_shaped("Zeros"),
-        kernel=lambda size, kind=None: np.zeros(size, _numpy(kind)),
+        kernel=lambda size, kind=None: np.zeros(size, _numpy(type_of(kind))),
         prim_func=True,
         stop=True,
     ),

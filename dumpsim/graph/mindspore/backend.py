@@ -24,7 +24,7 @@ _REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSeg
 _AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
 
 # operands with a number type, which kernels take as the vendor's number of the type [observed 2.10]
-_TYPE_OPERANDS: Mapping[str, int] = {"Argmax": 2, "Argmin": 2, "Cast": 1, "Eye": 2}
+_TYPE_OPERANDS: Mapping[str, int] = {"Argmax": 2, "Argmin": 2, "Cast": 1, "Eye": 2, "Zeros": 1}
 
 
 def adapt_to_kernels(graph: Graph) -> Graph:

@@ -26,6 +26,7 @@ from dumpsim.graph.mindspore.capturedflow import (
 )
 from dumpsim.graph.mindspore.funcform import Backward, FuncForm
 from dumpsim.graph.mindspore.funcgraph import LABELS, FuncGraph, as_constant
+from dumpsim.graph.mindspore.monads import is_gradient
 
 __all__ = ["made_functions"]
 
@@ -460,6 +461,8 @@ class _Maker:
             side = self.function(kind, label, block.trail, block.output, into=into, closure=closure, of=node)
             sides.append(side)
             sides[-1].scope = node.scope
+            # what a gradient chooses from is made after the tokens
+            sides[-1].is_tied = waiting is not None or not is_gradient(node)
             if name is not None:
                 self._sides[name] = sides[-1]
         assert isinstance(node.abstract, TupleType)

@@ -396,7 +396,7 @@ class _Effects:
         return [value for at, value in enumerate(node.operands) if formals.get(at) not in loops]
 
     def _is_busy(self, function: FuncGraph) -> bool:
-        if function.forward is not None:
+        if function.forward is not None or (function.kind != "root" and not function.is_tied):
             return False
         if any(map(self._is_effect, function.trail)):
             return True

@@ -17,7 +17,6 @@ from dumpsim.core.dtype import dtype
 from dumpsim.graph.effects import DEAD, behind_depend, has_effect, own_operands
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
-from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.ops.opdef import OpDef
 
 __all__ = ["Effects", "drop_unused"]
@@ -39,16 +38,10 @@ def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
 
 
 class Effects:
-    """Finds nodes that are effects or read weights, and values that depend on such nodes; see `monads`.
-
-    In a network with gradients only writes count: the other unused code is dropped with the gradients. [fitted]
-    """
+    """Finds nodes that are effects or read weights, and values that depend on such nodes; see `monads`."""
 
     def __init__(self, graph: Graph, find: Callable[[str], OpDef]) -> None:
         self._find = find
-        self.counts_reads = not any(
-            node.scope.startswith("Gradients/") or node.op_type == GRADIENT for node in everything(graph.trail)
-        )
         self._known: dict[frozenset[object], dict[int, bool]] = {}
         self._read = {id(value) for node in everything(graph.trail) for value in uses(node)}
         self._read |= {id(value) for node in topological([graph.output]) for value in node.operands} | {
@@ -59,7 +52,7 @@ class Effects:
 
     def is_isolated(self, node: Node) -> bool:
         """Whether no other node, needed or not, takes the result of a node."""
-        return self.counts_reads and id(node) not in self._read
+        return id(node) not in self._read
 
     def writes(self, node: Node) -> bool:
         """Whether a node writes memory or does input and output."""
@@ -67,16 +60,15 @@ class Effects:
 
     def is_busy(self, node: Node) -> bool:
         """Whether a branch, or a call of a function, is a call with effects."""
-        counts = self.counts_reads or (node.control is not None and node.control.is_differentiated)
         loops = node.control.loops if node.control is not None else frozenset()
-        return self.writes(node) or (counts and any(self._is_block_busy(block, loops) for block in node.blocks))
+        return self.writes(node) or any(self._is_block_busy(block, loops) for block in node.blocks)
 
     def depends(self, value: Value, loops: frozenset[object] = frozenset()) -> bool:
         """Whether a value, or one that it is computed from, is an effect or reads a weight.
 
         Formal parameters of functions of `loops` do not count.
         """
-        if not isinstance(value, Node) or not self.counts_reads:
+        if not isinstance(value, Node):
             return False
         known = self._known.setdefault(loops, {})
         for node in topological([value], lambda node: [v for v in _sources(node, loops) if id(v) not in known]):

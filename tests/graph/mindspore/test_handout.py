@@ -12,9 +12,10 @@ from dumpsim.ops.table import find
 from tests.graph.compiled import functions_of
 
 
-def gradient_of(net, y, wanted):
+def gradient_of(net, y, wanted, sens=None):
     builder = NodeBuilder(find, net.place, {}, block=net.block, graphs=[net.graph])
-    return reverse(y, constant(np.ones(y.abstract.shape, np.float32)), wanted, builder, nodes=below([y]))
+    ones = constant(np.ones(y.abstract.shape, np.float32))
+    return reverse(y, ones if sens is None else sens, wanted, builder, nodes=below([y]))
 
 
 def sides_of(form, kind):
@@ -41,13 +42,21 @@ def test_a_side_gives_its_output_and_its_gradient(net):
 def test_a_gradient_takes_that_of_the_output_as_a_parameter(net):
     x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
     (y,) = net.branch(flag, lambda: [net.op("ReduceSum", x, (), True)], lambda: [net.op("ReduceSum", x, (), True)])
-    net.give(*gradient_of(net, y, [x]))
+    net.give(*gradient_of(net, y, [x], sens=net.input("sens", (1,))))
     _, gradient = sides_of(functions_of(net.graph), "true")
     assert [node.op_type for node in gradient.trail] == [
         "Tile",
         "MakeTuple",
-    ]  # the caller gives ones
+    ]
     assert gradient.trail[0].operands[0] is gradient.parameters[-1]
+
+
+def test_a_gradient_knows_a_constant_one_of_the_output(net):
+    x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
+    (y,) = net.branch(flag, lambda: [net.op("Mul", x, x)], lambda: [net.op("Neg", x)])
+    net.give(*gradient_of(net, y, [x]))
+    _, gradient = sides_of(functions_of(net.graph), "true")
+    assert [node.op_type for node in gradient.trail] == ["MakeTuple", "AddN", "MakeTuple"]  # products with ones go
 
 
 def test_the_gradient_of_a_branch_in_a_branch_calls_what_the_inner_one_gave(net):

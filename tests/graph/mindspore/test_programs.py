@@ -197,14 +197,13 @@ PROGRAMS = {
           %3); %5 = MakeTuple(%4)
         x: %0 = Exp(x); %1 = MakeTuple(%0)
         ? x: %0 = Mul(in0, x); %1 = MakeTuple(%0, 1); %2 = MakeTuple(%1)
-        ? ? x: %0 = Mul(x, in1); %1 = Mul(%0, in0); %2 = Mul(in0, in1); %3 = MakeTuple(%1, %2); %4 = AddN(%3);
-          %5 = MakeTuple(%4); %6 = MakeTuple(%5)
+        x ?: %0 = Mul(x, in1); %1 = MakeTuple(%0, in1); %2 = AddN(%1); %3 = MakeTuple(%2); %4 = MakeTuple(%3)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
         ?: %0 = MakeTuple(in0, 1); %1 = MakeTuple(%0)
-        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple(%0); %2 = MakeTuple(%1)
+        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0); %2 = MakeTuple(%1)
         steps: 0(0) -> 1; if 1 [3(0) -> 3; 4(3,0) -> 4; 2 = 4; 5 = 3] else [6(0) -> 6; 7(6) -> 7; 2 = 7; 8 = 6];
-          if 1 [10 = [1.0, 1.0, 1.0]; 5(5,10,0) -> 11; 9 = 11] else [12 = [1.0, 1.0, 1.0]; 8(8,12) -> 13; 9 =
-          13]; 2(9,2) -> 14,15
+          if 1 [10 = [1.0, 1.0, 1.0]; 5(0,5) -> 11; 9 = 11] else [12 = [1.0, 1.0, 1.0]; 8(8) -> 13; 9 = 13];
+          2(9,2) -> 14,15
         outputs (14, 15), 16 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_weight: """
@@ -215,14 +214,13 @@ PROGRAMS = {
         x w: %0 = Load(w, U); %1 = Exp(x); %2 = MakeTuple(%0, %1)
         ? ?: %0 = Mul(in1, in0); %1 = UpdateState(U, in0); %2 = Depend(%0, %1); %3 = MakeTuple(%2, 1); %4 =
           MakeTuple(%3)
-        ? ? ?: %0 = Mul(in2, in1); %1 = Mul(%0, in0); %2 = Mul(in0, in1); %3 = MakeTuple(%1, %2); %4 =
-          MakeTuple(%3)
+        ? ?: %0 = Mul(in0, in1); %1 = MakeTuple(%0, in1); %2 = MakeTuple(%1)
         x: %0 = Tanh(x); %1 = MakeTuple(%0)
         ?: %0 = MakeTuple(in0, 1); %1 = MakeTuple(%0)
-        ? ?: %0 = TanhGrad(in0, in1); %1 = MakeTuple(%0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
+        ?: %0 = TanhGrad(in0, [1.0, 1.0, 1.0]); %1 = MakeTuple(%0, [0.0, 0.0, 0.0]); %2 = MakeTuple(%1)
         steps: 0(0) -> 1; if 1 [3(0) -> 3,4; 4(3,4) -> 5; 2 = 5; 6 = 4; 7 = 3] else [6(0) -> 8; 7(8) -> 9; 2 =
-          9; 10 = 8]; 1(2) -> ; if 1 [13 = [1.0, 1.0, 1.0]; 5(6,13,7) -> 14,15; 11 = 14; 12 = 15] else [16 =
-          [1.0, 1.0, 1.0]; 8(10,16) -> 17,18; 11 = 17; 12 = 18]; 2(11,2,12) -> 19,20,21
+          9; 10 = 8]; 1(2) -> ; if 1 [13 = [1.0, 1.0, 1.0]; 5(7,6) -> 14,15; 11 = 14; 12 = 15] else [16 = [1.0,
+          1.0, 1.0]; 8(10) -> 17,18; 11 = 17; 12 = 18]; 2(11,2,12) -> 19,20,21
         outputs (19, 20, 21), 22 slots, 0 stacks, roots [0, 1, 2]
     """,
     gradient_loop: """
@@ -231,18 +229,19 @@ PROGRAMS = {
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
         -: %0 = MakeTuple()
         _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
-        _ _: %0 = MakeTuple(_, _); %1 = MakeTuple(%0)
+        _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [2]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(_,
+          %3); %5 = MakeTuple(%4)
         w x: %0 = Load(w, U); %1 = UpdateState(U, %0); %2 = Mul(x, %0); %3 = MakeTuple(%0, %1, %2)
         -: %0 = MakeTuple()
         _: %0 = UpdateState(2, _); %1 = Depend(_, %0); %2 = MakeTuple(%1, 1); %3 = MakeTuple(%2)
-        x _ _ ?: %0 = Mul(in3, _); %1 = Mul(x, _); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(%0,
-          %3); %5 = MakeTuple(%4)
+        x _ _ ?: %0 = Mul(in3, _); %1 = Mul(x, _); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 = MakeTuple(%0, %3);
+          %5 = MakeTuple(%4)
         x: %0 = MakeTuple(x, 1); %1 = MakeTuple(%0)
         ?: %0 = MakeTuple(in0, [0.0, 0.0]); %1 = MakeTuple(%0)
         steps: 2 = 0; while [2(2) -> 3] 3 counted 0 [5 = 2; 6(5) -> 6,7; 2 = 7; 9 = 5; 10 = 6; keep 1 (9,10)];
-          11 = 2; 10(11) -> 12; 1 = 12; 0(1) -> ; 17 = [1.0, 1.0]; 11(17) -> 18,19; 15 = 18; 16 = 19; 5(16,15)
+          11 = 2; 10(11) -> 12; 1 = 12; 0(1) -> ; 17 = [1.0, 1.0]; 11(17) -> 18,19; 15 = 18; 16 = 19; 5(15,16)
           -> 23,24; 13 = 23; 14 = 24; repeat 0 [restore 1 (9,10); 20 = [1.0, 1.0]; 9(9,14,13,10) -> 21,22; 15 =
-          21; 16 = 22; 5(16,15) -> 23,24; 13 = 23; 14 = 24]; 1(1,14,13) -> 25,26,27
+          21; 16 = 22; 5(15,16) -> 23,24; 13 = 23; 14 = 24]; 1(1,14,13) -> 25,26,27
         outputs (25, 26, 27), 28 slots, 2 stacks, roots [0, 1]
     """,
     gradient_loop2: """
@@ -253,7 +252,8 @@ PROGRAMS = {
         x: %0 = ReduceSum(x, [], False, False); %1 = Less(%0, 20.0); %2 = MakeTuple(%1)
         -: %0 = MakeTuple()
         _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
-        _ _ _: %0 = MakeTuple(_, _, _); %1 = MakeTuple(%0)
+        _ _ _: %0 = Reshape(0.0, [1]); %1 = Tile(%0, [2]); %2 = MakeTuple(%1, _); %3 = AddN(%2); %4 =
+          MakeTuple(_, %3, _); %5 = MakeTuple(%4)
         x w n: %0 = Add(n, x); %1 = Sin(x); %2 = Mul(%1, w); %3 = MakeTuple(%0, %1, %2)
         -: %0 = MakeTuple()
         _: %0 = MakeTuple(_, 1); %1 = MakeTuple(%0)
@@ -263,9 +263,9 @@ PROGRAMS = {
         ?: %0 = MakeTuple(in0, in0, [0.0, 0.0]); %1 = MakeTuple(%0)
         steps: 0(0) -> 2; 4 = 0; 5 = 2; while [3(4) -> 6] 6 counted 0 [8 = 5; 9 = 4; 7(9,1,8) -> 10,11,12; 4 =
           12; 5 = 10; 14 = 11; 15 = 9; keep 1 (14,15,1)]; 16 = 5; 17 = 4; 11(17,16) -> 18; 3 = 18; 25 = [1.0,
-          1.0]; 12(25) -> 26,27,28; 22 = 26; 23 = 27; 24 = 28; 6(24,23,22) -> 33,34,35; 19 = 33; 20 = 34; 21 =
+          1.0]; 12(25) -> 26,27,28; 22 = 26; 23 = 27; 24 = 28; 6(23,24,22) -> 33,34,35; 19 = 33; 20 = 34; 21 =
           35; repeat 0 [restore 1 (14,15,1); 29 = [1.0, 1.0]; 10(14,20,19,15,1,21) -> 30,31,32; 22 = 30; 23 =
-          31; 24 = 32; 6(24,23,22) -> 33,34,35; 19 = 33; 20 = 34; 21 = 35]; 2(21,2,20,3,19) -> 36,37,38
+          31; 24 = 32; 6(23,24,22) -> 33,34,35; 19 = 33; 20 = 34; 21 = 35]; 2(21,2,20,3,19) -> 36,37,38
         outputs (36, 37, 38), 39 slots, 2 stacks, roots [0, 1, 2]
     """,
 }
