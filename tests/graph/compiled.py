@@ -13,7 +13,7 @@ from dumpsim.ops.table import find
 
 
 def functions_of(graph):
-    """The functions of a captured graph with side effects in order, as the front end leaves them."""
+    """Return the functions of a captured graph in the front end's final form, with side effects in order."""
     form = made_functions(graph)
     add_monads(form, find)
     hand_out_gradients(form)

@@ -89,7 +89,7 @@ class Net:
         return {key: self.item(node, at) for at, key in enumerate(start)}
 
     def state(self, *behind):
-        """A token that stands behind other values."""
+        """Create a token that depends on other values."""
         return Node(op_type="UpdateState", operands=[Constant(value="U", abstract=U), *behind], abstract=U)
 
     def give(self, *outputs):

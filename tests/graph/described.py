@@ -8,7 +8,7 @@ from dumpsim.graph.program import Branch, Keep, Loop, Move, Repeat, Restore, Run
 
 
 def lines_of(graph):
-    """A line for each node, then what the graph gives: ``%0 = Exp(x)``; values of other graphs are ``^Exp``."""
+    """Return a line for each node, then the graph's result: ``%0 = Exp(x)``; values of other graphs are ``^Exp``."""
     nodes = graph.nodes() if isinstance(graph.output, Node) else []
     names = {id(node): f"%{n}" for n, node in enumerate(nodes)}
     names |= {id(parameter): parameter.name or f"in{n}" for n, parameter in enumerate(graph.parameters)}
@@ -30,7 +30,7 @@ def _constant(value):
 
 
 def steps_of(steps):
-    """Steps as text: ``0(1) -> 2`` runs graph 0 on slot 1, ``3 = 2`` moves; blocks stand in brackets."""
+    """Return steps as text: ``0(1) -> 2`` runs graph 0 on slot 1, ``3 = 2`` moves; blocks are in brackets."""
     return "; ".join(map(_step, steps))
 
 

@@ -1,4 +1,4 @@
-"""Constants and nodes that a builder makes."""
+"""Constants and nodes created by a builder."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Values whose gradient the script writes itself."""
+"""Values whose gradient the script defines."""
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def test_an_input_that_the_rule_leaves_out_has_no_gradient(net):
     assert found == [seed, None]
 
 
-def test_programs_hold_the_outputs_themselves_in_blocks_too(net):
+def test_programs_contain_the_outputs_directly_also_in_blocks(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
 
     def hidden():

@@ -1,4 +1,4 @@
-"""Which nodes have effects, and what a graph needs because of them."""
+"""Nodes with effects, and the nodes that a graph needs because of them."""
 
 import numpy as np
 

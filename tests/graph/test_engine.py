@@ -1,4 +1,4 @@
-"""Which engine runs a kernel."""
+"""The hardware engine that runs a kernel."""
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype

@@ -130,7 +130,7 @@ def test_weights_come_in_an_order_that_equal_graphs_share():
     assert [weight.name for weight in found.weights] == ["w", "m"]
 
 
-def test_what_only_its_identity_tells_apart_is_equal_to_itself_alone():
+def test_objects_compared_by_identity_are_only_equal_to_themselves():
     graphs = [sample() for _ in range(3)]
     functions = [lambda: 1, lambda: 1]
     for graph, function in zip(graphs, (*functions, functions[0]), strict=True):

@@ -1,4 +1,4 @@
-"""The backward walk and the nodes that it makes, on graphs made by hand."""
+"""The backward walk and the nodes that it creates, on hand-made graphs."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_products_with_the_ones_of_the_seed_make_no_node(scene):
     assert scene.backward == []
 
 
-def test_only_what_is_wanted_is_walked(scene):
+def test_the_walk_only_visits_nodes_of_wanted_values(scene):
     x, y = parameter(3), parameter(3)
     left, right = scene.emit("Exp", x), scene.emit("Tanh", y)
     output = scene.emit("Mul", left, right)
@@ -117,7 +117,7 @@ def test_only_what_is_wanted_is_walked(scene):
     assert needing(topological([output]), [x]) == {id(x), id(left), id(output)}
 
 
-def test_what_the_output_does_not_use_has_none(scene):
+def test_values_that_the_output_does_not_use_have_no_gradient(scene):
     x, y = parameter(3), parameter(3)
     output = scene.emit("Exp", x)
 
@@ -145,7 +145,7 @@ def test_stop_gradient_ends_the_walk(scene):
     assert scene.gradients(output, [x]) == [stopped]
 
 
-def test_comparisons_pass_nothing_on(scene):
+def test_comparisons_pass_no_gradient_on(scene):
     x, y = parameter(2), parameter(2)
     chosen = scene.emit("Select", scene.emit("Greater", x, y), x, y)
 

@@ -1,4 +1,4 @@
-"""Gradients of control flow: the nodes that they make, and their numbers when a session runs them."""
+"""Gradients of control flow: their nodes, and their values when a session runs them."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_the_gradient_of_a_branch_is_that_of_the_side_that_ran(net, run):
     np.testing.assert_allclose(right, 1 - np.tanh(minus) ** 2, rtol=1e-6)
 
 
-def test_a_branch_gives_out_what_its_gradient_uses(net):
+def test_a_branch_returns_the_values_that_its_gradient_uses(net):
     x = net.input("x", (3,))
     y = chosen(net, x)
     forward = y.operands[0]
@@ -68,7 +68,7 @@ def test_a_branch_gives_out_what_its_gradient_uses(net):
     backward = forward.control.backward
     assert backward.op_type == "If"
     assert backward.operands[:2] == [forward.operands[0], forward]
-    assert backward.operands[3:] == [x]  # behind the gradient of the output, which its sides take as a parameter
+    assert backward.operands[3:] == [x]  # after the gradient of the output, which its sides take as a parameter
     assert [len(block.parameters) for block in backward.blocks] == [1, 1]
     then, other = (block.output.operands for block in forward.blocks)
     assert [block.results for block in forward.blocks] == [1, 1]
@@ -77,7 +77,7 @@ def test_a_branch_gives_out_what_its_gradient_uses(net):
     assert len(forward.abstract.items) == 3
 
 
-def test_what_a_branch_gives_out_has_the_type_that_it_is_read_with(net, run):
+def test_a_value_returned_for_a_gradient_has_the_type_of_its_read(net, run):
     x = net.input("x", (3,))
 
     def then():
@@ -172,7 +172,7 @@ def test_also_variables_that_do_not_reach_the_result_carry_gradients(net, run):
     np.testing.assert_allclose(of_w, 3 * start * factor**2)
 
 
-def test_rounds_hand_on_also_what_is_not_asked_for(net):
+def test_rounds_also_pass_on_gradients_that_are_not_wanted(net):
     x, w = net.input("x", (2,)), net.input("w", (2,))
     y = counted(net, x, w)["x"]
     (of_x,) = gradients(net, y, [x])
@@ -183,7 +183,7 @@ def test_rounds_hand_on_also_what_is_not_asked_for(net):
     assert handed_on.operands[0] is unwind
 
 
-def test_what_follows_a_loop_is_a_block_of_its_gradient(net, run):
+def test_the_code_after_a_loop_is_a_block_of_its_gradient(net, run):
     x, w = net.input("x", (2,)), net.weight("w", np.array([2, 3], np.float32))
     z = net.op("Exp", x)
     y = net.op("Mul", net.op("Tanh", grown(net, x, w)), z)
@@ -263,7 +263,7 @@ def test_whole_numbers_have_no_gradient(net):
     assert len(made.operands[0].control.backward.abstract.items) == 1
 
 
-def test_what_a_condition_was_compared_from_gets_zeros(net):
+def test_operands_of_a_condition_get_zero_gradients(net):
     x = net.input("x", (2,))
     compared = net.op("ReduceSum", x, (), False)
     (made,) = net.branch(

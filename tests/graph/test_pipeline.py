@@ -1,4 +1,4 @@
-"""Pipelines: the table, its stages one by one, and what each kind of pipeline gives out."""
+"""Pipelines: the table, its stages one by one, and the output of each kind of pipeline."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_stages_one_by_one_give_the_program_of_the_whole_pipeline(make_net, pipe
         assert (mine.model_name, mine.model_id) == (its.model_name, its.model_id)
 
 
-def test_a_stage_can_be_looked_at_alone(make_net):
+def test_a_stage_can_be_inspected_alone(make_net):
     state = compilation(build(make_net()), "ascend")
     seen = {}
     for one in passes_of("ascend"):

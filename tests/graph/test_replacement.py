@@ -1,4 +1,4 @@
-"""Nodes that gave way to others."""
+"""Replaced nodes."""
 
 import gc
 
@@ -11,7 +11,7 @@ def node(*operands):
     return Node(op_type="Neg", operands=list(operands), abstract=NoneType())
 
 
-def test_no_new_node_gets_the_identity_of_one_that_gave_way():
+def test_no_new_node_gets_the_id_of_a_replaced_one():
     replaced, stays = Replacements(), node()
     for _ in range(200):
         replaced.put(node(), stays)
@@ -20,7 +20,7 @@ def test_no_new_node_gets_the_identity_of_one_that_gave_way():
     assert [one for one in fresh if one in replaced or replaced.of(one) is not one] == []
 
 
-def test_the_output_follows_and_a_bundle_takes_what_is_left():
+def test_the_output_is_replaced_and_a_bundle_keeps_its_items_replaced():
     first, second = node(), node()
     replaced = Replacements()
     replaced.put(second, first)

@@ -83,7 +83,7 @@ def find(op_type):
 
 
 class Holder:
-    """What a front end's Parameter is to the runtime."""
+    """A front end's Parameter, as the runtime sees it."""
 
     def __init__(self, array):
         self._array = array
@@ -194,7 +194,7 @@ class Net:
 
 @dataclass
 class Recorder:
-    """A tap that keeps what it hears; values are decoded to host arrays when they are heard."""
+    """A tap that records events, with values decoded to host arrays immediately."""
 
     interested: bool = True
     asked: int = 0

@@ -50,7 +50,7 @@ def test_the_life_of_a_tensor():
     assert binding.end(a) is buffer
     assert not binding.is_alive(a)
     assert binding.workspace.parts == {}
-    assert binding.address(a) == buffer.address  # where its bytes were
+    assert binding.address(a) == buffer.address  # its previous address
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -69,7 +69,7 @@ def test_buffers_and_views_are_kept_on_request(keep):
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_nothing_is_held_for_a_tensor_whose_life_has_ended(keep):
+def test_a_dead_tensor_has_no_buffer(keep):
     plain, private = slot(0, (2, 3), 0), slot(1, (1, 3, 2, 2), 512, "float16", device_format="NC1HWC0")
     binding, _ = bound(plain, private, keep_views=keep)
     binding.begin(plain)
@@ -81,14 +81,14 @@ def test_nothing_is_held_for_a_tensor_whose_life_has_ended(keep):
     assert converted() is None
 
 
-def test_before_the_first_run_there_is_no_address():
+def test_a_tensor_has_no_address_before_the_first_run():
     binding, _ = bound(slot(0, (2,), 512), claim=False)
     assert (binding.base, binding.place, binding.workspace) == (0, (0, 0), None)
     assert binding.address(slot(0, (2,), 512)) == 0
     assert binding.unclaim() is None
 
 
-def test_a_workspace_elsewhere_has_other_views():
+def test_a_workspace_at_another_address_has_new_views():
     a = slot(0, (2, 3), 512)
     binding, memory = bound(a, keep_views=True)
     binding.begin(a)
@@ -118,7 +118,7 @@ def test_a_fresh_workspace_shows_its_pattern_after_each_tensor():
     assert binding.buffer(a).version == 0 < binding.buffer(b).version
 
 
-def test_a_used_workspace_keeps_what_is_there():
+def test_a_used_workspace_keeps_its_bytes():
     memory = Memory(1 << 20)
     memory.free(memory.allocate(16384))
     b = slot(0, (4,), 512)
@@ -168,7 +168,7 @@ def test_weights_have_memory_of_their_own():
     assert binding.unfix(weight) is None
 
 
-def test_holders_of_weights_by_index_or_themselves():
+def test_storages_of_weights_directly_or_by_index():
     holder = object()
     binding, _ = bound(claim=False, storages=["a", "b"])
     assert binding.storage(slot(0, (1,), storage=1)) == "b"
@@ -194,7 +194,7 @@ def test_a_shape_that_the_kernel_decides():
         binding.settle(a, (7,))
 
 
-def test_a_result_that_is_shown_with_room_for_all():
+def test_a_result_that_is_shown_with_its_largest_shape():
     a = slot(0, (-1,), 512, bound=6, shows_largest=True)
     binding, memory = bound(a)
     binding.begin(a)
@@ -209,7 +209,7 @@ def test_a_result_that_is_shown_with_room_for_all():
     assert binding.shown_shape(a, produced=True) == (4,)  # as of the last time it was said
 
 
-def test_a_view_of_a_cpu_is_shown_as_what_it_views():
+def test_a_view_on_the_cpu_is_shown_in_the_shape_of_its_base():
     base = slot(0, (2, 8), 0)
     plain, transparent = slot(1, (4, 4), base=base), slot(2, (4, 4), base=base, transparent=True)
     binding, _ = bound(base)
@@ -276,13 +276,13 @@ def frozen(count, kind=np.float32):
         (frozen(PAGE // 4), True),
         (frozen(PAGE // 4).reshape(2, -1), True),
         (frozen(PAGE // 4 - 1), False),  # too few to save memory
-        (np.arange(PAGE // 4, dtype=np.float32), False),  # somebody could write them
+        (np.arange(PAGE // 4, dtype=np.float32), False),  # writable
         (frozen(PAGE // 2)[: PAGE // 4], False),  # the rest would stay too
         (frozen(PAGE // 4).reshape(32, -1).T, False),  # not in order
     ],
     ids=["page", "reshaped", "few", "writeable", "part", "transposed"],
 )
-def test_values_that_nobody_can_write_are_shared(values, is_shared):
+def test_read_only_values_are_shared(values, is_shared):
     a = slot(0, values.shape, 0)
     binding, _memory = bound(a)
     binding.begin(a)

@@ -30,7 +30,7 @@ def run(kind, /, *operands, **attrs):
 
 
 def collect(kind, bring=lambda rank: (part(rank),), /, size=SIZE, **attrs):
-    """What each rank gets; attributes may be functions of the rank."""
+    """Return the result of each rank; attributes may be functions of the rank."""
 
     def main():
         rank = current().rank
@@ -220,7 +220,7 @@ def test_a_barrier_gives_nothing_and_brings_the_clocks_together():
     assert abs(first - second) < 10**5
 
 
-def test_what_all_get_is_one_read_only_array():
+def test_equal_results_are_one_read_only_array():
     def main():
         return run("AllGather", part(current().rank), rank_size=SIZE)[0]
 
@@ -231,7 +231,7 @@ def test_what_all_get_is_one_read_only_array():
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_an_asynchronous_collective_lets_others_run(groups):
-    """A group has one stream: what is sent in the group of a message that is waited for stays behind it."""
+    """A group has one stream: later messages of the group wait until the awaited one has arrived."""
 
     def main():
         rank, made = current().rank, session()
@@ -269,7 +269,7 @@ def test_a_collective_that_one_rank_does_not_call_names_it_and_the_line():
     assert "test_collective.py" in notes or "test_collective.py" in str(caught.value)
 
 
-def test_one_rank_computes_as_ever():
+def test_a_single_rank_computes_the_collective_itself():
     made = Session(RunSettings(), environment={})
     (out,) = made.run_op(find("AllReduce"), [part(0)])
     assert (out == part(0)).all()

@@ -1,4 +1,4 @@
-"""What surrounds one kernel: indices that are out of range by target, kernels without values, wrong results."""
+"""Running one kernel: out-of-range indexes by target, kernels without values, wrong results."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def test_an_ai_core_gets_the_index_and_the_cpu_refuses_it(op, operands):
         stopping_index(at("CPU"), definition, operands, definition.attrs, full_name="Default/X-op0")
 
 
-def test_the_gpu_refuses_a_read_and_leaves_a_write_out():
+def test_the_gpu_refuses_a_read_and_ignores_a_write():
     gather, scatter = find("Gather"), find("ScatterUpdate")
     with pytest.raises(ScriptRuntimeError):
         stopping_index(at("GPU"), gather, READS, gather.attrs, full_name="Default/X-op0")
@@ -60,7 +60,7 @@ def test_outputs_that_a_target_leaves_are_zero():
     assert not got.results[1].any()
 
 
-def test_a_kernel_whose_shape_needs_values_cannot_be_left_out():
+def test_a_kernel_whose_shape_needs_values_cannot_be_skipped():
     engine = SimpleNamespace(name="null")
     skip(engine, find("Gather"), full_name="Default/Gather-op0", open_shape=False)
     with pytest.raises(UnknownValueError, match="the shape of the result of NonZero"):

@@ -1,4 +1,4 @@
-"""Work that a listener puts behind a kernel: on the kernel's stream, in order, with its tensors alive."""
+"""Work that a listener defers until after a kernel: on the kernel's stream, in order, with its tensors alive."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ X = np.arange(1 << 19, dtype=np.float32)
 
 
 class Deferring:
-    """A tap that reads outputs later; notes what ran before what."""
+    """A tap that reads outputs later, and records the order."""
 
     def __init__(self):
         self.log = []
@@ -36,7 +36,7 @@ class Deferring:
 
 
 @pytest.mark.parametrize("reuse", [True, False])
-def test_deferred_work_runs_behind_its_kernel_and_before_the_next_one(net, session, reuse):
+def test_deferred_work_runs_between_its_kernel_and_the_next_one(net, session, reuse):
     b = net()
     program = b.program(b.op("Neg", b.op("Neg", b.op("Neg", b.input("x", X.shape)))))
     s, tap = session(), Deferring()
@@ -51,7 +51,7 @@ def test_deferred_work_runs_behind_its_kernel_and_before_the_next_one(net, sessi
     assert tap.log == expected
 
 
-def test_a_kernel_that_the_hardware_stops_can_have_nothing_behind_it(net, session):
+def test_a_stopped_kernel_cannot_have_deferred_work(net, session):
     b = net()
     program = b.program(b.op("Neg", b.input("x", X.shape)))
     s, tap = session(), Deferring()

@@ -50,4 +50,4 @@ def test_nodes_parameters_and_edges_by_port():
         [("3", "Mul&lt;1&gt;(CNode_1)")],
         [("1", "Return(CNode_None)")],
     ]
-    assert text.index("}\nparam1->") > text.index("return[")  # edges stand after the cluster
+    assert text.index("}\nparam1->") > text.index("return[")  # edges come after the cluster

@@ -126,14 +126,14 @@ def test_overflow_by_chip(net, session, recorder, chip, environment, expected, f
     assert [event.overflow for event, _ in tap.of("after")] == [flag, False]  # Neg passes it on, it does not make it
 
 
-def test_a_random_kernel_hears_how_often_it_ran(net, session):
+def test_a_random_kernel_gets_the_number_of_earlier_runs(net, session):
     b = net()
     program = b.program(b.op("Random", b.input("x", (2,))))
     s = session()
     assert [s.execute(program, [np.zeros(2, np.float32)])[0][0] for _ in range(3)] == [0, 1, 2]
 
 
-def test_a_random_operator_that_runs_at_once_hears_it_too(session):
+def test_a_random_pynative_operator_gets_the_number_of_earlier_runs(session):
     s = session()
     x = np.zeros(2, np.float32)
     assert [s.run_op(s._find("Random"), [x])[0].tolist() for _ in range(3)] == [[0, 0], [1, 1], [2, 2]]
@@ -222,7 +222,7 @@ def test_a_segment_gives_its_workspace_back_when_it_is_done(net, session):
         assert sorted(held) == sorted({"kernel graph 0", own})
 
 
-def test_what_was_never_written_holds_the_pattern(net, session):
+def test_unwritten_memory_has_the_fill_pattern(net, session):
     b = net()
     program = b.program(b.op("Neg", b.input("x", (3,))))
     s = session()
@@ -298,7 +298,7 @@ def test_arguments_that_do_not_fit(net, session):
     np.testing.assert_array_equal(s.execute(program, [X])[0], -X)
 
 
-def test_a_kernel_that_breaks_its_word_is_named(net, session):
+def test_a_kernel_with_a_wrong_result_is_named(net, session):
     b = net()
     with pytest.raises(DeviceError, match=r"Default/Wrong-op0: the kernel of Wrong gave shape \(1, 3\)"):
         session().execute(b.program(b.op("Wrong", b.input("x", (2, 3)))), [X])
@@ -327,7 +327,7 @@ def test_a_program_too_large_is_refused_when_it_is_compiled(net, session):
     assert s.device.memory.used == 0
 
 
-def test_shapes_that_only_the_run_knows(net, session, recorder):
+def test_shapes_known_only_at_run_time(net, session, recorder):
     """`set_inputs` leaves a dimension open: one program, one graph, any size."""
     b = net()
     x = b.input("x", (-1, 2))
@@ -442,7 +442,7 @@ def test_memory_is_reused_unless_switched_off(net, session):
     np.testing.assert_array_equal(kept.execute(b, [x])[0], x)
 
 
-def test_dead_tensors_without_reuse_take_no_room_on_the_machine(net, session):
+def test_dead_tensors_without_reuse_take_no_host_memory(net, session):
     s = session("CPU")
     program = chain(net, 200, (1 << 20,))
     s.compile(program, CompileOptions(memory_reuse=False))

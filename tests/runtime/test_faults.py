@@ -19,7 +19,7 @@ def three(net):
     return b.program(b.op("MakeTuple", b.op("Mul", first, second), first, second))
 
 
-def test_a_stomp_tramples_the_neighbour_that_the_next_kernel_reads(net, session, recorder):
+def test_a_stomp_overwrites_the_neighbour_that_the_next_kernel_reads(net, session, recorder):
     s, tap = session("CPU"), recorder()
     s.add_tap(tap)
     s.inject(
@@ -35,7 +35,7 @@ def test_a_stomp_tramples_the_neighbour_that_the_next_kernel_reads(net, session,
     assert mul != neg
 
 
-def test_a_write_behind_the_output_reaches_the_next_block(net, session):
+def test_a_write_past_the_output_reaches_the_next_block(net, session):
     s = session("CPU")
     program = three(net)
     plan = s.compile(program).graphs[0].plan
@@ -48,7 +48,7 @@ def test_a_write_behind_the_output_reaches_the_next_block(net, session):
     assert out[1].tolist()[1:] == [-2, -3, -4]
 
 
-def test_a_stomp_on_a_dead_tensor_goes_unseen_and_one_on_a_weight_stays(net, session):
+def test_a_stomp_on_a_dead_tensor_has_no_effect_and_one_on_a_weight_lasts(net, session):
     b = net()
     w = b.weight("w", np.ones(4, np.float32))
     program = b.program(b.op("Add", b.op("Neg", b.input("x", (4,))), w))
@@ -84,7 +84,7 @@ def test_an_overflow_in_the_second_run(net, session, chip, value, expected):
     assert not injector.unused()
 
 
-def test_an_aicore_error_is_told_named_and_lasts(net, session, recorder):
+def test_an_aicore_error_is_reported_with_the_kernel_and_lasts(net, session, recorder):
     s, tap = session(), recorder()
     s.add_tap(tap)
     s.inject(make_plan([{"kind": "aicore_error", "op": "Add", "code": 507016}]))
@@ -146,7 +146,7 @@ def test_plans_come_from_the_settings(net, session, tmp_path):
     assert session("CPU").disk is None
 
 
-def test_without_reuse_a_late_stomp_hits_nobody(net, session):
+def test_without_reuse_a_late_stomp_hits_no_tensor(net, session):
     """The well-known effect: the problem disappears when memory is not reused."""
     b = net()
     x = b.input("x", (4,))

@@ -188,7 +188,7 @@ class Sum(nn.Cell):
         return self.total(x * 2)
 
 
-def test_a_chosen_rank_that_brings_something_else():
+def test_a_chosen_rank_with_other_tensors_is_refused():
     class Other(Sum):
         def construct(self, x):
             return self.total(x * (2 if get_rank() == 0 else 3))
@@ -222,7 +222,7 @@ def test_random_kernels_draw_what_they_draw_in_ranks_by_themselves(apart):
                 same(job.output(0, rank), expected[rank][at])
 
 
-def test_what_differs_from_rank_to_rank_is_refused():
+def test_differences_between_ranks_are_refused():
     class Rooted(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -291,7 +291,7 @@ class Steps(nn.Cell):
     def construct(self, x):
         y = x * self.own
         first, second = self.total(y), self.again(x - 3)
-        z = self.total(first)  # nothing between it and what it takes
+        z = self.total(first)  # no kernel between it and its operand
         ops.assign_add(self.own, y)
         parts = self.scatter(ops.cast(y, ms.bfloat16))
         swapped = self.swap(x + second)
@@ -339,7 +339,7 @@ def test_collectives_of_each_kind(order, group):
             same(job.weight("own", rank), expected[rank][1])
 
 
-def test_what_a_collective_takes_has_the_memory_of_one_group():
+def test_operands_of_a_collective_exist_for_one_group_at_a_time():
     class Sums(nn.Cell):
         def __init__(self):
             super().__init__()

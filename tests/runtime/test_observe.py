@@ -31,7 +31,7 @@ def test_a_cpu_shows_results_of_views_in_the_shape_of_what_they_view(net, operat
     assert tasks["ReLU"].outputs[0].shape == (4, 4)
 
 
-def test_references_are_made_anew_only_where_a_kernel_wrote(net, operators, recorder):
+def test_new_references_are_created_only_for_written_tensors(net, operators, recorder):
     from dumpsim.core.options import CompileOptions
     from dumpsim.core.settings import RunSettings
     from dumpsim.runtime.session import Session

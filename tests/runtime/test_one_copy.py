@@ -1,4 +1,4 @@
-"""Collectives in graphs: what ranks get is one array until one of them writes into the memory that shows it."""
+"""Collectives in graphs: ranks share one result array until one of them writes into that memory."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ WORLD = "hccl_world_group"
 
 @pytest.fixture
 def ranks(machine, operators):
-    """Runs ``build() -> program, arguments`` in each rank, and gives what its tap has seen."""
+    """Run ``build() -> program, arguments`` in each rank, and return what its tap has recorded."""
 
     def definition(op_type):
         return find(op_type) if op_type in ("AllReduce", "AllGather") else operators(op_type)
@@ -49,7 +49,7 @@ def collective(b, op_type, x, shape=None):
 
 
 class Arrays:
-    """A tap that keeps the arrays which it reads, not copies of them."""
+    """A tap that records the arrays that it reads, not copies."""
 
     def __init__(self):
         self.log = []
@@ -75,7 +75,7 @@ def together(net):
     return b.program(b.op("MakeTuple", whole, b.op("Neg", whole))), [values(current().rank)]
 
 
-def test_what_all_ranks_gather_is_one_array_on_their_devices_and_on_the_host(net, ranks):
+def test_a_gathered_result_is_one_array_on_all_devices_and_on_the_host(net, ranks):
     found = ranks(lambda: together(net), tap=Arrays, times=2)
     whole = np.concatenate([values(rank) for rank in range(RANKS)])
     for run in range(2):
@@ -92,7 +92,7 @@ def test_what_all_ranks_gather_is_one_array_on_their_devices_and_on_the_host(net
 
 
 @pytest.mark.parametrize("where", [{"target": "Default/AllGather-op0", "offset": 4 * 65}, {"offset": -4 * 65}])
-def test_a_rank_whose_memory_is_trampled_has_a_copy(net, ranks, where):
+def test_a_rank_whose_memory_is_stomped_has_a_copy(net, ranks, where):
     fault = {"kind": "stomp", "after": "AllGather", "nbytes": 8, "byte": 0, "rank": 1, **where}
     found = ranks(lambda: together(net), tap=Arrays, faults=[fault])
     whole = np.concatenate([values(rank) for rank in range(RANKS)])
@@ -120,7 +120,7 @@ def test_an_operator_that_works_in_place_writes_a_copy(net, ranks):
         np.testing.assert_array_equal(results[1], -results[0])
 
 
-def test_what_a_graph_or_an_operator_has_gathered_goes_on_into_the_next_graph_without_a_copy(net, machine, operators):
+def test_a_gathered_result_enters_the_next_graph_without_a_copy(net, machine, operators):
     """As it does from graph to graph of a network with control flow."""
 
     def main():
@@ -152,7 +152,7 @@ class Operands(Arrays):
 
 
 class Bytes:
-    """A tap that keeps addresses and copies of all bytes, before and after each kernel."""
+    """A tap that records addresses and copies of all bytes, before and after each kernel."""
 
     def __init__(self):
         self.log = []
@@ -203,7 +203,7 @@ def random_program(net, seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_nobody_sees_whether_results_are_shared_or_copied(net, ranks, monkeypatch, seed):
+def test_sharing_of_results_is_not_observable(net, ranks, monkeypatch, seed):
     stomp = {"kind": "stomp", "after": "AllReduce", "offset": -40, "nbytes": 600, "byte": 7}
     faults = [
         {**stomp, "nth": 1 + seed % 3, "rank": 1},

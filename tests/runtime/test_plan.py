@@ -54,7 +54,7 @@ def test_tensors_that_live_together_never_share_bytes(net, operators, compile_gr
         for other in plan.planned[:at]:
             apart = one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset
             assert apart or (reuse and (one.dead < other.born or other.dead < one.born))
-    # whatever a kernel touches is alive at that moment
+    # all tensors that a kernel uses are alive then
     for position, call in enumerate(plan.calls):
         for argument in (*call.arguments, *call.outputs):
             for place in slots_of(argument):
@@ -102,7 +102,7 @@ def test_a_long_graph_is_planned_without_recursion(net, operators):
     assert plan.workspace == 3 * 512
 
 
-def test_what_another_stream_touches_keeps_its_memory_and_collectives_have_guards(net, operators, compile_graph):
+def test_tensors_of_other_streams_keep_their_memory_and_collectives_have_guards(net, operators, compile_graph):
     from dataclasses import replace
 
     b = net()

@@ -1,4 +1,4 @@
-"""Races in what the runtime launches: graphs with collectives have none, asynchronous ones have those of the script."""
+"""Races between launched tasks: graphs with collectives have none, asynchronous operators those of the script."""
 
 from dataclasses import replace
 
@@ -87,5 +87,5 @@ def test_a_tensor_that_is_written_while_it_is_sent():
     np.testing.assert_array_equal(received, X)
 
 
-def test_nothing_is_looked_for_unless_asked():
+def test_races_are_only_detected_on_request():
     launch(sent_and_written, ranks=2, args=[False])

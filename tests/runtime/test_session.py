@@ -167,7 +167,7 @@ def test_random_numbers_depend_on_seed_rank_and_key():
 
 
 # ------------------------------------------------------------------ listeners
-def test_what_a_tap_hears(net, session, recorder):
+def test_events_for_a_tap(net, session, recorder):
     b = net()
     x, w = b.input("x", (3,)), b.weight("fc.weight", X)
     total = b.op("Add", x, w)
@@ -214,7 +214,7 @@ def test_operands_before_and_after_an_update(net, session, recorder):
     assert after.operands[0].version != tap.of("before")[0][0].operands[0].version
 
 
-def test_an_idle_tap_is_asked_once_a_task_and_gets_nothing(net, session, recorder):
+def test_a_tap_that_wants_nothing_is_asked_once_per_task(net, session, recorder):
     b = net()
     s, tap = session(), recorder(interested=False)
     s.add_tap(tap)
@@ -276,7 +276,7 @@ def test_eager_operators_run_as_tasks(operators, session):
     assert s.clock.now_ns > START_NS
 
 
-def test_an_operator_that_has_run_is_waited_for_without_its_stream(operators, session):
+def test_waiting_for_a_finished_operator_does_not_wait_for_its_stream(operators, session):
     """Another thread of the script may have work there by then."""
     s = session()
     pending = s.start_op(operators("Add"), [X, X])
@@ -385,7 +385,7 @@ def test_eager_faults(operators, session):
         ({"kind": "stomp", "after": "Add"}, "Default/Add runs in PYNATIVE, whose tensors have no device memory"),
     ],
 )
-def test_an_eager_fault_that_cannot_strike_is_refused(operators, session, fault, said):
+def test_a_stomp_fault_in_pynative_is_refused(operators, session, fault, said):
     s = session()
     s.inject(make_plan([fault]))
     with pytest.raises(DeviceError, match=said):

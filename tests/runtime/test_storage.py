@@ -44,7 +44,7 @@ def test_a_script_that_changes_its_target_takes_its_weights_along(counter, opera
     assert session.execute(program, [ONE])[0].tolist() == [2] * 3
 
 
-def test_a_rank_among_others_keeps_nothing_of_a_tensor_between_runs(counter, operators):
+def test_a_rank_in_a_shared_process_caches_no_buffers_between_runs(counter, operators):
     from dumpsim.world.context import RankContext, World, use
 
     program, _ = counter

@@ -1,4 +1,4 @@
-"""What operators of PYNATIVE touch: the first byte of an array and the one after its last."""
+"""The memory that PYNATIVE operators use: the address of an array's first byte, and that after its last."""
 
 import numpy as np
 import pytest

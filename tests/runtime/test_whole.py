@@ -1,4 +1,4 @@
-"""Graphs that the device runs whole (O2): networks of the front end, their values, tasks, names and memory."""
+"""Whole graphs (O2): networks of the front end, their values, tasks, names and memory."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -57,8 +57,8 @@ class AlexNet(nn.Cell):
 SHAPES = {LeNet: (4, 1, 32, 32), AlexNet: (2, 3, 95, 95)}
 
 
-class Heard:
-    """A tap that keeps events and the bytes of outputs."""
+class EventRecorder:
+    """A tap that records events and the bytes of outputs."""
 
     def __init__(self):
         self.graphs, self.tasks, self.outputs = [], [], {}
@@ -79,7 +79,7 @@ class Heard:
 
 @pytest.fixture
 def machine_of():
-    """Makes a fresh machine the current one."""
+    """Make a fresh machine the current one."""
     with ExitStack() as ranks:
 
         def make(level, chip="910B", environment=None):
@@ -121,7 +121,7 @@ def train(kind, steps=1):
 def test_training_gives_the_values_of_the_graph_that_is_not_fused(machine_of, kind, chip):
     machine_of("O0", "910B")
     (expected,), weights = train(kind)
-    heard = Heard()
+    heard = EventRecorder()
     machine_of("O2", chip).add_tap(heard)
     (loss,), moved = train(kind)
     assert abs(loss - expected) < 4e-3 * abs(expected)  # a float16 has eleven bits, and layers add up
@@ -141,7 +141,7 @@ def test_training_gives_the_values_of_the_graph_that_is_not_fused(machine_of, ki
 def test_two_runs_of_a_training_give_the_same_names_ids_and_bytes(machine_of):
     runs = []
     for _ in range(2):
-        heard = Heard()
+        heard = EventRecorder()
         machine_of("O2").add_tap(heard)
         losses, _ = train(LeNet, steps=2)
         runs.append((losses, [(e.full_name, e.task_id, e.stream_id, e.time_ns) for e in heard.tasks], heard.outputs))
@@ -149,7 +149,7 @@ def test_two_runs_of_a_training_give_the_same_names_ids_and_bytes(machine_of):
 
 
 def test_models_names_ids_and_originals(machine_of):
-    heard = Heard()
+    heard = EventRecorder()
     session = machine_of("O2")
     session.add_tap(heard)
     train(LeNet, steps=2)
@@ -181,7 +181,7 @@ def test_models_names_ids_and_originals(machine_of):
 def test_bytes_of_conversions_are_the_layouts(machine_of):
     from dumpsim.tensor.layout import to_device
 
-    heard = Heard()
+    heard = EventRecorder()
     machine_of("O2").add_tap(heard)
     net = network(LeNet)
     net(Tensor(np.ones(SHAPES[LeNet], np.float32)))
@@ -203,13 +203,13 @@ def test_memory_is_reused_whatever_a_dump_asks_and_blocks_are_those_of_static_gr
     assert plan.workspace < sum(place.nbytes for place in plan.planned) / 2
 
 
-def test_overflow_says_which_unit_could_not_hold_the_result(machine_of):
+def test_the_overflow_status_names_the_unit(machine_of):
     class Product(nn.Cell):
         def construct(self, x, y):
             return ops.exp(ops.matmul(x, y))
 
     for chip, largest in (("910A", 65504.0), ("910B", np.inf)):
-        heard = Heard()
+        heard = EventRecorder()
         session = machine_of("O2", chip)
         session.add_tap(heard)
         x = np.full((16, 16), 200, np.float32)
@@ -230,7 +230,7 @@ def test_control_flow_makes_a_model_of_every_kernel_graph(machine_of):
                 y = ops.relu(y + y)
             return y
 
-    heard = Heard()
+    heard = EventRecorder()
     machine_of("O2").add_tap(heard)
     out = Choice()(Tensor(np.eye(4, dtype=np.float32)))
     np.testing.assert_array_equal(out.asnumpy(), np.eye(4) * 256)
@@ -264,9 +264,9 @@ def test_open_shapes_on_private_formats(machine_of, level):
 
 
 @pytest.mark.parametrize(("skip", "skipped"), [("all", True), ("ReLU", True), ("MatMul,ReLU", True), ("Exp", False)])
-def test_kernels_that_are_not_launched_leave_the_pattern(machine_of, skip, skipped):
+def test_skipped_kernels_leave_the_fill_pattern(machine_of, skip, skipped):
     session = machine_of("O0", environment={"MS_KERNEL_LAUNCH_SKIP": skip})
-    heard = Heard()
+    heard = EventRecorder()
     session.add_tap(heard)
 
     class Net(nn.Cell):
@@ -288,7 +288,7 @@ def test_options_of_each_level(machine_of):
 
 def test_text_graphs_of_every_model_are_files(machine_of, tmp_path, capsys):
     environment = {"DUMP_GE_GRAPH": "2", "DUMP_GRAPH_LEVEL": "3", "DUMP_GRAPH_PATH": str(tmp_path / "ge" / "graphs")}
-    heard = Heard()
+    heard = EventRecorder()
     machine_of("O2", environment=environment).add_tap(heard)
     net = network(LeNet)
     for training in (True, False):

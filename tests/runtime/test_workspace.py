@@ -1,4 +1,4 @@
-"""Life times and offsets in the workspace: tensors of hand-made kernels, against what each kernel touches."""
+"""Life times and offsets in the workspace, checked against the tensors that hand-made kernels use."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_a_tensor_lives_from_its_kernel_to_its_last_reader_and_results_to_the_en
     slots, uses = chain(4)
     spans, size = arrange(slots, uses, [slots[4]], DYNAMIC, reuse=True)
     assert [(spans[at].born, spans[at].dead) for at in range(5)] == [(-1, 4), (0, 1), (1, 2), (2, 3), (3, 4)]
-    # t3 takes the place of t1, which nobody reads any longer, and t4 that of t2
+    # t3 reuses the memory of t1, which is no longer read, and t4 that of t2
     assert [spans[at].offset for at in range(5)] == [0, 512, 1024, 512, 1024]
     assert size == 3 * 512
 
@@ -50,7 +50,7 @@ def test_without_reuse_every_tensor_has_a_place_of_its_own():
     assert size == 5 * 512
 
 
-def test_who_reads_a_view_keeps_the_tensor_below_it_alive():
+def test_readers_of_a_view_keep_its_base_alive():
     x, y, z = slot(0, kind="input"), slot(1), slot(2)
     view = slot(9, base=y)
     uses = [use([x], [y]), use([y], [view]), use([x], [z]), use([view, z], [])]
@@ -68,7 +68,7 @@ def test_tensors_outside_the_workspace_are_left_alone():
 
 
 @pytest.mark.parametrize(("engine", "guard"), [("hccl", 512), ("aicore", 0)])
-def test_what_another_stream_touches_lives_to_the_end_apart_from_the_rest(engine, guard):
+def test_tensors_of_other_streams_live_to_the_end_in_separate_memory(engine, guard):
     slots, uses = chain(4)
     uses[1] = use([slots[1]], [slots[2]], stream=1, engine=engine)
     spans, size = arrange(slots, uses, [slots[4]], DYNAMIC, reuse=True)
@@ -79,12 +79,12 @@ def test_what_another_stream_touches_lives_to_the_end_apart_from_the_rest(engine
     assert size == ends + 2 * (512 + 2 * guard)
 
 
-def test_a_collective_gives_its_guards_to_what_a_further_stream_reads_too():
+def test_guards_of_a_collective_apply_to_tensors_that_another_stream_reads():
     slots, uses = chain(2)
     for order in ((1, 2), (2, 1)):
         streams = {1: use([slots[0]], [slots[1]], stream=1, engine="hccl"), 2: use([slots[1]], [slots[2]], stream=2)}
         spans, _ = arrange(slots, [streams[at] for at in order], [], DYNAMIC, reuse=True)
-        assert spans[1].offset - spans[0].offset >= 512 + 512  # behind x and its own guard
+        assert spans[1].offset - spans[0].offset >= 512 + 512  # after x and its own guard
         between = abs(spans[2].offset - spans[1].offset)
         assert between >= 512 + 512
     assert uses

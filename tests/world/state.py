@@ -1,4 +1,4 @@
-"""Finds state that a module keeps for the whole process: it belongs to a rank context.
+"""Finds module-level state of the process, which belongs in a rank context.
 
 What may stand at the level of a module or class is constant, all the way down: numbers, strings, functions, classes,
 tuples, frozensets, `MappingProxyType`, compiled patterns, frozen dataclasses, read-only arrays. Everything unknown is
@@ -52,7 +52,7 @@ _OF_RANK = frozenset(["current", "root", "Session", "environ", "getenv", "get_co
 
 
 def findings(module: types.ModuleType, source: str) -> list[str]:
-    """What of a module is state, one line each."""
+    """Return the state of a module, one line each."""
     tree = ast.parse(source)
     found = [*mutations(tree), *reads_rank(tree)]
     for path, owner in _owners(tree, module):
@@ -67,7 +67,7 @@ def findings(module: types.ModuleType, source: str) -> list[str]:
 
 # ------------------------------------------------------------------- values
 def _owners(tree: ast.Module, module: types.ModuleType) -> Iterator[tuple[list[ast.stmt], Any]]:
-    """The bodies of the module and of its classes, with what they made."""
+    """Yield the bodies of the module and of its classes, with their objects."""
     yield tree.body, module
     pending = [(statement, module) for statement in _statements(tree.body)]
     while pending:
@@ -80,12 +80,12 @@ def _owners(tree: ast.Module, module: types.ModuleType) -> Iterator[tuple[list[a
 
 
 def _is_config(name: str, owner: Any) -> bool:
-    """Whether it is the config of a pydantic model, which pydantic reads when it makes the class."""
+    """Whether it is the config of a pydantic model, which pydantic reads when it creates the class."""
     return name == "model_config" and hasattr(owner, "model_fields")
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body that run with it, those under `if`, `try`, `for` and `with` too."""
+    """Yield the statements that run with a body, including those under `if`, `try`, `for` and `with`."""
     for statement in body:
         yield statement
         if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -115,7 +115,7 @@ def _is_dunder(name: str) -> bool:
 
 
 def _refused(value: Any, module: str, depth: int = 0) -> str:
-    """Why a value is not a constant, "" where it is one."""
+    """Return why a value is not a constant; "" if it is one."""
     if isinstance(value, (type, *_PLAIN)) or type(value).__module__ == "typing" or type(value) is object:
         return ""
     if isinstance(value, ContextVar):

@@ -35,7 +35,7 @@ class Waiter:
         self.woken += 1
 
 
-def test_groups_are_created_and_forgotten(job):
+def test_groups_are_created_and_destroyed(job):
     world = job.group("hccl_world_group")
     assert (world.members, world.rank, world.number) == (tuple(range(8)), 5, 0)
     first, second = job.create("pair", [2, 5]), job.create("four", [5, 0, 1, 2])
@@ -56,7 +56,7 @@ def test_groups_are_created_and_forgotten(job):
         job.die("a fault")
 
 
-def test_a_collective_gives_what_was_computed_if_the_rank_brings_the_same(job, record):
+def test_a_collective_returns_the_computed_result_for_equal_tensors(job, record):
     group = job.group("hccl_world_group")
     for number in range(2):
         record.add(group.name, SUM, {5: [X]}, Shares(arrays=(8 * X,), equal=True))
@@ -65,7 +65,7 @@ def test_a_collective_gives_what_was_computed_if_the_rank_brings_the_same(job, r
     meeting, waiter = group.join(SUM, lambda: [X]), Waiter()
     assert (meeting.tag, meeting.open_ns(), meeting.failure) == ("AllReduce_hccl_world_group_0", None, None)
     meeting.enter(waiter, 70)
-    assert waiter.woken == 0  # others are taken up when the rank cannot go on
+    assert waiter.woken == 0  # results of others arrive only when the rank cannot go on
     job._later.__self__.release()
     assert (meeting.open_ns(), waiter.woken, meeting.waits_for(), meeting.give_up("")) == (70, 1, "nothing", None)
     assert [array.tolist() for array in meeting.results()] == [[8, 16]]
@@ -90,7 +90,7 @@ def test_a_collective_gives_what_was_computed_if_the_rank_brings_the_same(job, r
         Call(op="AllReduce", tensors=(("float32", (1, 2)),), reduce="sum"),
     ],
 )  # fmt: skip
-def test_another_call_than_that_of_the_others_is_another_network(job, record, call):
+def test_a_call_that_differs_from_the_other_ranks_is_refused(job, record, call):
     record.add("hccl_world_group", SUM, {5: [X]}, Shares(arrays=(X,), equal=True))
     with pytest.raises(DeviceError, match="its network differs"):
         job.group("hccl_world_group").join(call, lambda: [X]).results()

@@ -1,4 +1,4 @@
-"""Rank contexts: tables by class, the current one, and what switches with a rank."""
+"""Rank contexts: tables by class, the current context, and the state that is switched with a rank."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Costs of collectives against the steps that their algorithms take, one after the other."""
+"""Costs of collectives, compared with the sum over the steps of their algorithms."""
 
 from math import ceil, log2
 
@@ -65,7 +65,7 @@ def call(op, size):
 @pytest.mark.parametrize(("servers", "algorithm"), [
     (2, "halving-doubling"), (3, "ring"), (31, "ring"), (32, "halving-doubling"), (33, "nhr"), (64, "halving-doubling"),
 ])  # fmt: skip
-def test_servers_are_crossed_on_the_card_s_share(servers, algorithm):
+def test_traffic_between_servers_is_each_card_s_share(servers, algorithm):
     ranks = servers * 8
     place = placement(range(ranks))
     assert place == (servers, 8)
@@ -75,7 +75,7 @@ def test_servers_are_crossed_on_the_card_s_share(servers, algorithm):
         assert collective_ns(call(op, size), ranks, place) == round(wanted * 1e9)
 
 
-def test_a_receiver_pays_for_what_it_expects():
+def test_the_cost_of_a_receive_follows_from_the_expected_tensor():
     receive = Call(op="Receive", root=0, expected=(("float32", (250,)),))
     assert collective_ns(receive, 2, placement([0, 1])) == round((HCCS.alpha + 1000 * HCCS.beta) * 1e9)
     assert collective_ns(call("AllReduce", 5), 1, placement([4])) == 0

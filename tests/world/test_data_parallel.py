@@ -151,7 +151,7 @@ def test_parameters_are_broadcast_before_the_first_step_of_a_graph(target, mode,
     assert [weight for _, weight in found] == ([[-1, -1]] * 2 if mode == ms.GRAPH_MODE else [[-1, -1], [0, 0]])
 
 
-def test_ranks_keep_their_parameters_where_nothing_is_broadcast():
+def test_ranks_keep_their_parameters_without_a_broadcast():
     def main():
         ms.set_context(mode=ms.GRAPH_MODE)
         _, step = small_step()
@@ -197,7 +197,7 @@ def test_a_given_number_of_devices_counts():
     assert launch(main, 2, settings=SETTINGS) == [(4, 0.25)] * 2
 
 
-def test_stand_alone_ranks_train_for_themselves():
+def test_stand_alone_ranks_train_independently():
     def main():
         net, step = small_step(parallel_mode="stand_alone")
         step(Tensor(ONES * (get_rank() + 1)))

@@ -1,4 +1,4 @@
-"""What ranks dump: the reducer's operators as MindSpore 2.10 names them, and tensors that the script dumps itself."""
+"""Dumps of ranks: the reducer's operators, named as by MindSpore 2.10, and tensors that the script dumps itself."""
 
 import json
 from pathlib import Path

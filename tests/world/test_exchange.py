@@ -1,4 +1,4 @@
-"""The exchange alone, told what ranks tell it: when memory is free again, who reduces what, who is given up."""
+"""The exchange alone, fed with messages of ranks: when memory is freed, who reduces which part, who is given up."""
 
 import base64
 import json
@@ -88,7 +88,7 @@ def test_a_member_that_drops_its_task_before_it_called_fails_the_others_and_free
     assert freed(job.say(0, "left", m=1, time=3)) == [(0, 1), (1, 1)]
 
 
-def test_a_message_is_free_when_its_receiver_has_read_it():
+def test_a_message_is_freed_when_its_receiver_has_read_it():
     job = Job(2)
     send = Call(op="Send", tensors=(("float32", (4,)),), root=1)
     receive = Call(op="Receive", root=0, expected=(("float32", (4,)),))
@@ -163,7 +163,7 @@ def test_the_ends_of_ranks():
     ]  # fmt: skip
 
 
-def test_ranks_that_never_come_or_never_answer():
+def test_ranks_that_never_connect_or_never_answer():
     job = Job(3)
     job.exchange._ranks[1].pid = 0
     job.exchange.missing(2.5)
@@ -171,7 +171,7 @@ def test_ranks_that_never_come_or_never_answer():
     assert job.ended[1].text == "its process has not connected within 2.5 s"
     assert set(job.ended) == {1}
     quiet = Job(3)
-    quiet.exchange.silent(4)  # all compute: nobody can be blamed
+    quiet.exchange.silent(4)  # all ranks compute: none can be blamed
     assert quiet.ended == {}
     for rank in (0, 2):
         quiet.say(rank, "wait", seen=1, streams=[])
@@ -199,7 +199,7 @@ def test_an_error_stops_the_others_unless_it_follows_from_a_death():
     assert isinstance(job.ended[1], Ending)
 
 
-def test_tensors_that_travel_with_a_message_lie_one_behind_the_other():
+def test_inline_tensors_of_a_message_are_contiguous():
     carrier = SharedTensors.__new__(SharedTensors)
     carrier._reader = None
     call = Call(op="AllGather", tensors=(("float16", (3,)), ("int32", (2, 2)), ("float32", ())))
@@ -215,7 +215,7 @@ def test_tensors_that_travel_with_a_message_lie_one_behind_the_other():
         assert not letter.flags.writeable
 
 
-# -- what a member with a fault gets
+# -- results of a member with a fault
 
 
 def faulty(own, called, given, *, delay=0, hangs=False):
@@ -228,7 +228,7 @@ def faulty(own, called, given, *, delay=0, hangs=False):
     return FaultyMeeting(meeting, own, called, delay, hangs=hangs), calls
 
 
-def test_a_member_that_called_something_else_gets_what_it_asked_for():
+def test_a_member_with_a_diverging_call_gets_its_own_shape_and_type():
     own = Call(op="AllGather", tensors=(("float32", (2, 3)),))
     longer = Call(op="AllGather", tensors=(("float32", (3, 3)),))
     given = [np.arange(36, dtype=np.float32).reshape(12, 3)]

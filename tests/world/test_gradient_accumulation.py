@@ -1,4 +1,4 @@
-"""The batch in parts: a network that is cut over devices accumulates the gradients of the parts, as one device does.
+"""A batch in parts: a network that is split over devices accumulates the gradients of the parts like one device.
 
 Inputs and weights are small integers and rates are powers of two, so that the sums of the first step are exact.
 """

@@ -1,4 +1,4 @@
-"""The hub of a job and the ranks that reach it: messages, liveness, strangers, refusals."""
+"""The hub of a job and its ranks: messages, liveness, foreign connections, refusals."""
 
 import gc
 import json
@@ -142,7 +142,7 @@ def test_ranks_that_disagree():
     assert {(error.code, error.rank) for error in told} == {("EI0005", 2)}
 
 
-def test_a_deadlock_is_found_at_once_and_names_who_is_missing():
+def test_a_deadlock_is_found_immediately_and_names_the_missing_ranks():
     def main(rank):
         if rank.client.rank == 1:
             return None
@@ -267,7 +267,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("received", STRANGE.values(), ids=STRANGE)
-def test_strangers_neither_end_nor_hang_the_job(received):
+def test_foreign_connections_neither_end_nor_hang_the_job(received):
     with Hub(1).start() as hub:
         strangers = []
         for _ in range(3):
@@ -282,7 +282,7 @@ def test_strangers_neither_end_nor_hang_the_job(received):
     assert hub.endings[0].kind == "left"
 
 
-def test_a_rank_that_sends_nonsense_is_given_up():
+def test_a_rank_that_sends_invalid_messages_is_given_up():
     with Hub(2).start() as hub:
         strange = connect(hub.address, token=hub.token, rank=1, size=2)
         strange._send("join", m="x")
@@ -292,7 +292,7 @@ def test_a_rank_that_sends_nonsense_is_given_up():
     assert "it has sent an invalid message: join.time is None; allowed: int" in str(error)
 
 
-def test_nothing_is_left_behind():
+def test_no_descriptor_or_shared_memory_is_left():
     before = len(os.listdir("/proc/self/fd"))
     with Hub(2).start() as hub:
         in_threads(hub, lambda rank: rank.run("AllReduce", np.ones(50_000, np.float32), reduce="sum"))

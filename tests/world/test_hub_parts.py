@@ -1,4 +1,4 @@
-"""Parts of the hub and of launched processes by themselves: addresses, queues, lines, ends."""
+"""Unit tests of the hub and of launched processes: addresses, queues, lines, ends."""
 
 import errno
 import io
@@ -48,7 +48,7 @@ def test_addresses_of_hubs(address, family, place):
         "h:-1",
     ],
 )
-def test_what_is_no_address_of_a_hub(address):
+def test_invalid_addresses_of_hubs(address):
     with pytest.raises(BadInputError, match="is not the address of a hub; allowed: unix:@NAME, unix:/PATH, HOST:PORT"):
         endpoint(address)
 
@@ -58,7 +58,7 @@ def test_what_is_no_address_of_a_hub(address):
     [("30", "5", 30.0), ("", "5", 5.0), ("x", "5", 5.0), ("-x", "5", 5.0), ("12345678", "5", 5.0), ("", "-7", 120.0),
      ("\u0661", "", 120.0), ("1234567", "", 1234567.0)],
 )  # fmt: skip
-def test_how_long_ranks_may_take_to_come(topo, connect, seconds):
+def test_how_long_ranks_may_take_to_connect(topo, connect, seconds):
     assert connect_timeout_s({"MS_TOPO_TIMEOUT": topo, "HCCL_CONNECT_TIMEOUT": connect}) == seconds
     assert connect_timeout_s({"MS_TOPO_TIMEOUT": "-7"}) > 1e8
 
@@ -74,7 +74,7 @@ def test_how_a_process_has_ended(status, text):
 
 
 class Reader:
-    """A socket that takes what it is told to take."""
+    """A socket that accepts a given number of bytes."""
 
     def __init__(self, *takes):
         self.takes, self.got = list(takes), b""
@@ -103,7 +103,7 @@ class Reader:
         ((2, BrokenPipeError()), b"me", b""),
     ],
 )
-def test_what_a_rank_does_not_take_waits_for_it(takes, got, left):
+def test_unread_messages_are_queued(takes, got, left):
     modified = []
     with Hub(1) as hub:
         connection = _Connection(Reader(*takes), 0.0)
@@ -118,7 +118,7 @@ def test_what_a_rank_does_not_take_waits_for_it(takes, got, left):
     assert modified == [(connection.socket, wanted)]
 
 
-def test_what_waits_too_long_for_a_rank_is_dropped(monkeypatch):
+def test_an_overlong_queue_is_dropped(monkeypatch):
     with Hub(1) as hub:
         for limit, left in ((7, b"message"), (6, b"")):
             monkeypatch.setattr(hubs, "_QUEUE", limit)
@@ -140,7 +140,7 @@ def test_a_refused_connection_is_closed_when_it_has_read_why():
         assert b"refused" in connection.socket.got
 
 
-def test_strangers_are_let_in_up_to_a_number(monkeypatch):
+def test_the_number_of_foreign_connections_is_limited(monkeypatch):
     monkeypatch.setattr(hubs, "_STRANGERS", 1)
     with Hub(1) as hub:
         family, place = endpoint(hub.address)
@@ -160,7 +160,7 @@ def test_strangers_are_let_in_up_to_a_number(monkeypatch):
         assert hub._connections == {}
 
 
-def test_lines_of_a_process_are_passed_on_when_they_are_whole():
+def test_complete_lines_of_a_process_are_forwarded():
     read, write = os.pipe()
     os.set_blocking(read, False)
     output = io.StringIO()
@@ -181,7 +181,7 @@ def test_lines_of_a_process_are_passed_on_when_they_are_whole():
     os.close(read)
 
 
-def test_what_still_runs_is_killed_at_the_end():
+def test_running_processes_are_killed_at_the_end():
     one = object.__new__(Processes)
     one._members = []
     for running in (True, False):
@@ -203,7 +203,7 @@ def test_what_still_runs_is_killed_at_the_end():
             os.fstat(*member.outputs)
 
 
-def test_the_end_of_a_process_is_explained_before_anybody_has_waited_for_it():
+def test_the_end_of_a_process_is_explained_before_it_is_reaped():
     one = object.__new__(Processes)
     for act, text in (
         (lambda: os._exit(7), "its process has ended with exit code 7"),
@@ -224,7 +224,7 @@ def ending(error=None, culprit=None, text="gone"):
     return SimpleNamespace(error=error, culprit=culprit, text=text)
 
 
-def test_the_first_that_failed_or_whom_it_blames_is_raised():
+def test_the_first_error_or_that_of_the_rank_it_blames_is_raised():
     one = object.__new__(Processes)
     one._environments = [{}] * 3
     peer = PeerError("rank 2 is late", rank=2)

@@ -1,4 +1,4 @@
-"""Ranks of one process: turns, failures, deadlocks, and what each rank has of its own."""
+"""Ranks of one process: turns, failures, deadlocks, and the state of each rank."""
 
 import os
 import random
@@ -197,7 +197,7 @@ def test_the_first_error_is_raised_with_its_rank_and_the_others_end():
             ended.append(m.rank)
             if m.rank != 2:
                 m.all_reduce(1)
-                with pytest.raises(RankStopped):  # nobody comes any more
+                with pytest.raises(RankStopped):  # no other rank arrives any longer
                     m.wait()
 
     with pytest.raises(ValueError, match="bad luck") as caught:
@@ -300,7 +300,7 @@ def test_a_rank_that_ends_waits_for_its_device():
     assert done == [0, 1]
 
 
-def test_what_hangs_on_the_end_of_a_rank_is_called_in_it_also_after_an_error():
+def test_close_actions_of_a_rank_run_in_it_also_after_an_error():
     closed = []
 
     def step():
@@ -316,7 +316,7 @@ def test_what_hangs_on_the_end_of_a_rank_is_called_in_it_also_after_an_error():
     assert sorted(closed) == [0, 1]
 
 
-def test_what_fails_at_the_end_of_a_rank_is_a_note_of_its_error():
+def test_an_error_of_a_close_action_is_a_note_of_the_rank_s_error():
     def end():
         raise OSError("no space")
 
@@ -404,7 +404,7 @@ def test_a_thread_of_a_rank_cannot_wait_for_other_ranks():
     ]
 
 
-def test_a_thread_belongs_to_its_rank_where_it_is_given_the_context():
+def test_a_thread_that_runs_in_a_copied_context_belongs_to_its_rank():
     def step():
         seen = []
         for run in (lambda target: target(), copy_context().run):

@@ -1,4 +1,4 @@
-"""Collectives of local ranks: what each gets, and what each is told where they do not agree."""
+"""Collectives of local ranks: results, and the errors of each rank if they do not agree."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def machine():
 
 
 def collect(op, bring, size=4, **fields):
-    """What each of `size` ranks gets."""
+    """Return the result of each of `size` ranks."""
 
     def main():
         rank = current().rank
@@ -121,7 +121,7 @@ def test_counts_that_do_not_match():
     assert "local value 2, remote value 1 (rank 0)" in str(found[1])
 
 
-def test_the_root_alone_brings_a_tensor():
+def test_only_the_root_has_a_tensor():
     def main():
         rank = current().rank
         mine = [part(rank)] if rank == 1 else []
@@ -211,7 +211,7 @@ def test_a_name_that_is_used_again():
 
 
 def failures(main, ranks=3, **settings):
-    """What each rank raises, and the error of the launch."""
+    """Return the error of each rank, and that of the launch."""
     found = {}
 
     def run():
@@ -349,7 +349,7 @@ def test_a_message_that_is_not_what_was_expected():
     assert "local value ('int32', (3,)), remote value ('int32', (4,))" in str(found[1])
 
 
-def test_groups_that_cannot_be():
+def test_invalid_groups():
     def main():
         communicator = machine().communicator
         for members in ([], [0, 0], [0, 3], [1 - current().rank]):
@@ -376,7 +376,7 @@ def test_groups_that_cannot_be():
         ({"op": "AlltoAllV", "tensors": (("int8", (3,)),), "sends": (1, 1), "receives": (1, 1)}, "2 of 3 elements"),
     ],
 )
-def test_calls_that_no_group_carries_out(fields, words):
+def test_invalid_calls(fields, words):
     def main():
         with pytest.raises(BadInputError, match=words):
             current().communicator.group("").join(Call(**fields), list)

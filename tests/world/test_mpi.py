@@ -1,4 +1,4 @@
-"""Ranks that MPI has started: they get what local ranks get, and learn who has died."""
+"""Ranks started by MPI: they get the same results as local ranks, and notice which rank has died."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What ranks exchange when they take turns: only what differs, and random states as their own functions see them."""
+"""Process state that ranks switch when they take turns: only differences, and random states as in Python and numpy."""
 
 import os
 import random
@@ -33,7 +33,7 @@ def outside():
 
 
 def states():
-    """What the modules' own functions say."""
+    """Return the states from the modules' own functions."""
     kind, key, *others = np.random.get_state()
     return random.getstate(), (kind, key.tolist(), *others)
 
@@ -150,7 +150,7 @@ def test_variables_that_come_and_go():
 
 
 def test_the_generators_of_this_interpreter_lie_in_memory_as_expected(monkeypatch):
-    """Only then is a switch of ranks quick; elsewhere states go the slow way."""
+    """Only then a switch of ranks is quick; otherwise the slow functions are used."""
     known = sys.implementation.name == "cpython"
     assert twister._python_is_known.__wrapped__() is known
     assert (twister._numpy_pair_offset.__wrapped__() > 0) is known

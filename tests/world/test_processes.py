@@ -1,4 +1,4 @@
-"""Ranks as processes of this machine, against ranks of one process: results, dumps, errors, and what is left behind."""
+"""Ranks as processes of this machine, compared with ranks of one process: results, dumps, errors, clean-up."""
 
 import gc
 import hashlib
@@ -22,7 +22,7 @@ QUIET = RunSettings(quiet=True, manifest=None, seed=3)
 
 
 def both(main, ranks=3, **options):
-    """What a launch gives or raises, for both transports."""
+    """Return the result or the error of a launch, for both transports."""
     found = []
     for transport in ("local", "process"):
         try:
@@ -101,7 +101,7 @@ def test_each_rank_has_its_own_environment_directory_and_output(tmp_path, monkey
     assert os.getcwd() == str(tmp_path)
 
 
-def test_a_value_that_cannot_be_carried():
+def test_a_value_that_cannot_be_sent():
     with pytest.raises(
         BadInputError, match="result of rank 1: a value of type object cannot be sent to another process; allowed"
     ):

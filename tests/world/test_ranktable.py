@@ -1,4 +1,4 @@
-"""Rank tables: both templates, and each way in which one is wrong."""
+"""Rank tables: both templates, and each kind of invalid table."""
 
 import copy
 import json
@@ -127,7 +127,7 @@ UNFIT = [
     [(*row, "EI0004") for row in UNREADABLE] + [(*row, "EI0014") for row in UNFIT],
     ids=range(len(UNREADABLE) + len(UNFIT)),
 )
-def test_a_wrong_table_is_refused_with_the_place(document, text, code):
+def test_an_invalid_table_is_refused_with_the_json_path(document, text, code):
     with pytest.raises(BadInputError) as caught:
         parse_rank_table(json.dumps(document), where="table.json")
     assert str(caught.value).startswith("table.json: ")
@@ -136,11 +136,11 @@ def test_a_wrong_table_is_refused_with_the_place(document, text, code):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"version": NaN'])
-def test_what_is_no_json_is_refused(text):
+def test_text_that_is_not_json_is_refused(text):
     with pytest.raises(BadInputError, match=r"not JSON.*\[EI0004\]"):
         parse_rank_table(text)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(BadInputError, match=r"absent.json: .*\[EI0004\]"):
         read_rank_table(str(tmp_path / "absent.json"))

@@ -97,7 +97,7 @@ def test_blocks_give_the_bytes_of_the_terms(kind, order, plain):
 
 @pytest.mark.parametrize("order", ["rank", "tree"])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.float64])
-def test_blocks_lie_as_they_like(kind, order):
+def test_blocks_may_have_any_memory_layout(kind, order):
     block = rough(kind, 8, (4, 40), plain=True)
     flat = block.reshape(8, -1)[:, ::-1]
     for given in (np.asfortranarray(block), block[..., ::-1], flat, np.broadcast_to(block[3], block.shape), block[::2]):
@@ -124,7 +124,7 @@ def test_too_large_sums():
     assert fold(each, "sum", mode=OverflowMode.SATURATION).tolist() == [5504, 3]
 
 
-def test_terms_stay_as_they_are():
+def test_terms_are_not_modified():
     each = terms(np.float32, 4)
     before = [term.copy() for term in each]
     for order in ORDERS:
@@ -133,7 +133,7 @@ def test_terms_stay_as_they_are():
 
 
 @pytest.mark.parametrize("order", ["", "random", "random:", "random:-1", "random:x", "ranks"])
-def test_orders_that_do_not_exist(order):
+def test_unknown_orders(order):
     with pytest.raises(BadInputError, match="random:SEED"):
         check_order(order, "--reduce-order")
 
@@ -142,7 +142,7 @@ def test_orders_that_do_not_exist(order):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 def test_a_total_has_memory_of_its_own(kind, order, count):
-    """What a member does to its tensor later changes no result."""
+    """Later changes of a member's tensor do not change the result."""
     block = rough(kind, count, (3,), plain=True)
     total = Accumulator("sum", order=order)
     total.add(block)

@@ -32,7 +32,7 @@ class Chain(nn.Cell):
 
 
 def train(first, second, loss, **settings):
-    """Two steps: losses, parameters, and where the parts of these belong."""
+    """Train two steps; return losses, parameters and their layouts."""
     ms.set_context(mode=ms.GRAPH_MODE)
     init()
     batch = INPUT

@@ -86,7 +86,7 @@ def check(seed, folder, steps=STEPS):
 
 
 def counts_of(part, whole):
-    """How often the axes of the whole are cut."""
+    """Return into how many parts the axes of the whole are cut."""
     return [n // m for n, m in zip(whole.shape, part.shape, strict=True)]
 
 
@@ -96,7 +96,7 @@ def steps_of(seed):
 
 
 def places_of(part, whole, scale):
-    """Where a part may lie in the whole, which is cut into parts of its shape."""
+    """Yield the possible regions of a part in the whole, which is cut into parts of its shape."""
     found = set()
     for place in np.ndindex(*counts_of(part, whole)):
         region = tuple(slice(at * n, (at + 1) * n) for at, n in zip(place, part.shape, strict=True))

@@ -46,7 +46,7 @@ def test_values_are_repeated_or_cut_for_another_call():
     assert len(_resized(Call(op="X", tensors=(("float32", (2,)),)), lambda: [x, x])()) == 1
 
 
-def test_a_share_of_no_elements_is_nowhere():
+def test_an_empty_share_has_no_location():
     one = object.__new__(SharedTensors)
     for start, end in ((3, 3), (4, 3)):
         assert one.reduce(SUM, [], None, start, end, []) == {}
@@ -58,7 +58,7 @@ def rounds(**changes):
     return SimpleNamespace(**{**found, **changes})
 
 
-def test_a_sum_is_shared_where_members_agree_and_bring_much():
+def test_a_large_sum_of_equal_calls_is_shared():
     exchange = Exchange(2, lambda rank, message: 0, lambda rank, ending: None)
     large = rounds().calls[0]
     assert exchange._is_shared(rounds())

@@ -21,7 +21,7 @@ def brought(kinds, seed=0):
 
 
 def both(call, stacks, terms, cuts=(1, 3)):
-    """What all members get, computed at once and one by one."""
+    """Return the results of all members, computed at once and one by one."""
     stacked = StackedCall(call, SIZE, terms)
     for part in zip(*[np.split(stack, cuts) for stack in stacks], strict=True):
         stacked.take(part)
@@ -37,7 +37,7 @@ def check(call, stacks, terms):
         assert [(a.dtype, a.shape, a.tobytes()) for a in mine] == [(a.dtype, a.shape, a.tobytes()) for a in theirs]
         assert not any(array.flags.writeable for array in mine)
     assert shares.equal == all(a is b for theirs in wanted for a, b in zip(theirs, wanted[0], strict=True))
-    for stack in stacks:  # what a member does to its tensors later changes nothing
+    for stack in stacks:  # later changes of a member's tensors have no effect
         assert not any(np.shares_memory(stack, array) for array in shares.arrays)
 
 
@@ -53,7 +53,7 @@ def test_reductions(kind, order, saturates):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "uint8", "bool", "float64", "complex64"])
-def test_what_is_moved(kind):
+def test_collectives_that_move_tensors(kind):
     check(Call(op="AllGather", tensors=((kind, (2, 3)),)), brought([(kind, (2, 3))]), Terms())
     kinds = ((kind, (2,)), ("float32", ()))
     check(Call(op="Broadcast", tensors=kinds, root=2), brought(kinds), Terms())
@@ -79,7 +79,7 @@ def test_equal_tensors_of_all_members():
         (Call(op="ReduceScatter", tensors=(("int8", (6,)),), reduce="sum"), "4 members cannot share the first axis"),
     ],
 )
-def test_calls_that_no_group_can_carry_out(call, text):
+def test_invalid_calls_are_refused(call, text):
     with pytest.raises(BadInputError, match=text):
         StackedCall(call, SIZE, Terms())
 
@@ -95,7 +95,7 @@ SOME = {"sends": (2, 2, 2, 2), "receives": (2, 2, 2, 2)}
         ("ReduceScatterV", FLOATS, {"reduce": "sum", "sends": (2, 2, 2, 2)}), ("AlltoAllV", FLOATS, SOME),
     ],
 )  # fmt: skip
-def test_what_has_no_way_of_its_own_is_computed_for_each_member(op, kind, fields):
+def test_other_collectives_are_computed_for_each_member(op, kind, fields):
     call = Call(op=op, tensors=(kind,), **fields)
     check(call, brought([kind]), Terms())
 

@@ -1,4 +1,4 @@
-"""No module of `frontends/`, `runtime/` or `dump/` keeps state of a rank for itself, and the check finds what would."""
+"""No module of `frontends/`, `runtime/` or `dump/` has module-level state of a rank; the check finds such state."""
 
 import importlib
 import textwrap

@@ -69,7 +69,7 @@ def test_groups_normalise_for_themselves():
 
 
 @pytest.mark.parametrize("groups", [0, [[0], [1]], []], ids=str)
-def test_ranks_in_no_group_are_alone(groups):
+def test_ranks_without_a_group_normalise_alone(groups):
     def main():
         init()
         norm = nn.SyncBatchNorm(3, process_groups=groups)

@@ -1,4 +1,4 @@
-"""What each rank of a launch has of its own in the front end; and a hundred ranks with a dump.
+"""State of the front end that each rank of a launch has for itself; and a hundred ranks with a dump.
 
 Two ranks against two processes, byte by byte: test_local_ranks.py.
 """
@@ -28,7 +28,7 @@ X = np.ones((2, 3), np.float32)
 
 
 class Meeting:
-    """Where the ranks wait for each other."""
+    """A meeting point, at which the ranks wait for each other."""
 
     def __init__(self):
         self.rendezvous = current().world.get(Scheduler).rendezvous(range(current().size), "meeting")

@@ -1,4 +1,4 @@
-"""Why collectives fail: who is blamed, when, and in which words, of calls and times given by hand."""
+"""Failures of collectives for given calls and times: which rank is blamed, when, and with which message."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def entries(*calls, times=(), **terms):
 
 
 def said(failures):
-    """Who fails: whom it blames, when, and its error as a user reads it."""
+    """Return for each failing rank the blamed rank, the time, and the error as a user reads it."""
     return {rank: (one.rank, one.time_ns, str(one.error)) for rank, one in failures.items()}
 
 
@@ -34,12 +34,12 @@ def asked(members, *, first=False):
     ("check", "first", "found"),
     [("all", True, True), ("all", False, True), ("first", True, True), ("first", False, False), ("off", True, False)],
 )
-def test_calls_are_compared_as_the_environment_says(check, first, found):
+def test_the_environment_decides_which_calls_are_compared(check, first, found):
     assert bool(asked(entries(SUM, SUM, WIDER, check=check), first=first)) is found
     assert asked(entries(SUM, SUM, SUM, check=check), first=first) == {}
 
 
-def test_who_says_something_else_than_most_is_blamed():
+def test_the_minority_is_blamed():
     assert asked(entries(SUM, SUM, WIDER, times=(0, 5, 3))) == {
         0: (4, 5, f"rank 0: {UNEQUAL} shape, local value (2,), remote value (3,) (rank 4, net.py:7). {OF} AllReduce. "
                   "[EI0005]"),
@@ -52,7 +52,7 @@ def test_who_says_something_else_than_most_is_blamed():
     assert {blamed for blamed, _, _ in asked(entries(WIDER, SUM)).values()} == {2}  # of two the second
 
 
-def test_calls_that_nobody_compares_wait_for_records_that_never_come():
+def test_different_calls_without_comparison_time_out():
     found = asked(entries(SUM, SUM, GATHER, times=(0, 2 * ONE_S, ONE_S), check="off", exec_ns=5 * ONE_S))
     assert found == {
         0: (4, 5 * ONE_S, f"rank 0: {WAITED} 4. {OF} AllReduce. [EI0002]"),
@@ -69,7 +69,7 @@ def test_calls_that_nobody_compares_wait_for_records_that_never_come():
 @pytest.mark.parametrize(("first", "code", "waited", "variable"), [
     (True, "EI0006", SOCKET, "HCCL_CONNECT_TIMEOUT"), (False, "EI0002", WAITED, "HCCL_EXEC_TIMEOUT")
 ])  # fmt: skip
-def test_who_comes_late_is_blamed_by_those_who_waited(first, code, waited, variable):
+def test_a_late_rank_is_blamed_by_the_waiting_ones(first, code, waited, variable):
     limits = {"connect_ns": 3 * ONE_S, "exec_ns": 3 * ONE_S}
     remedy = f"If writing dumps makes rank 4 slow, raise {variable}"
     assert asked(entries(SUM, SUM, SUM, times=(0, 2 * ONE_S, 3 * ONE_S), **limits), first=first) == {}
@@ -98,7 +98,7 @@ def test_counts_that_do_not_match_blame_the_sender():
         0: (2, 7, f"rank 0: {name} 5, remote value 3 (rank 2). {OF} AlltoAllV. [EI0005]"),
         2: (2, 7, f"rank 2: {name} 3, remote value 5 (rank 0). {OF} AlltoAllV. [EI0005]"),
     }
-    assert asked(entries(call((1, 2), ()), call((3, 4), ()))) == {}  # one side says it all
+    assert asked(entries(call((1, 2), ()), call((3, 4), ()))) == {}  # one side states all counts
 
 
 HALVES, SINGLES = (("float16", (2,)),), (("float32", (2,)),)
@@ -112,7 +112,7 @@ HALVES, SINGLES = (("float16", (2,)),), (("float32", (2,)),)
         (SINGLES, HALVES, "off", True, False),
     ],
 )  # fmt: skip
-def test_a_message_is_what_its_receiver_expects(wanted, sent, check, first, fails):
+def test_a_message_must_match_the_receive(wanted, sent, check, first, fails):
     receiver, sender = entries(Call(op="Receive"), Call(op="Send", place="s.py:1"), times=(3, 8), check=check)
     found = judge_message(receiver, sender, wanted, sent, group="g", first=first)
     assert (found is not None) is fails
@@ -130,7 +130,7 @@ def test_a_message_that_comes_too_late_fails_its_receiver_alone():
     assert "it came 1.1e-08 s after rank 0. Message of group 'g': Receive." in str(found.error)
 
 
-def test_the_end_of_a_rank_is_noticed_when_time_is_over():
+def test_the_end_of_a_rank_is_noticed_at_the_time_limit():
     (one,) = entries(SUM, times=(4,), exec_ns=10, connect_ns=20)
     for first, at, until, code, waited in (
         (False, 9, 14, "EI0002", WAITED), (False, 40, 40, "EI0002", WAITED), (True, 9, 24, "EI0006", SOCKET)
@@ -141,7 +141,7 @@ def test_the_end_of_a_rank_is_noticed_when_time_is_over():
     assert gone(one, 6, "why", group="g", index=4, first=False, at_ns=9).time_ns == 9
 
 
-def test_where_nobody_can_go_on_the_missing_are_named():
+def test_a_deadlock_names_the_missing_ranks():
     (one,) = entries(SUM, times=(4,), exec_ns=None, connect_ns=20)
     for first, until, code, waited in ((False, 4, "EI0002", WAITED), (True, 24, "EI0006", SOCKET)):
         found = stuck(one, [6, 8], "rank 6 sleeps", group="g", index=None, first=first)
@@ -150,7 +150,7 @@ def test_where_nobody_can_go_on_the_missing_are_named():
         assert found.error.__notes__ == ["rank 6 sleeps"]
 
 
-def test_a_job_that_cannot_begin_names_both():
+def test_a_failed_start_names_connected_and_missing_ranks():
     error = not_created(1, [1], [0, 2], None)
     text = "rank 1: The creation of the communicator fails: connected ranks [1], missing ranks [0, 2] [EI0015]"
     assert (str(error), error.rank) == (text, 0)

@@ -28,7 +28,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Ways:
-    """How often the batch and the model are cut; `rows`: the table of words by its rows, not by its columns."""
+    """Into how many parts batch and model are cut; `rows`: whether the word table is cut by rows, not by columns."""
 
     data: int = 1
     model: int = 1
@@ -51,7 +51,7 @@ class Weights:
 
 
 class Activation(nn.Cell):
-    """GeLU, or whatever lies outside 0 and 1 drawn to these."""
+    """GeLU, or clipping to the range from 0 to 1."""
 
     def __init__(self, row: tuple[int, ...], is_integer: bool) -> None:
         super().__init__()

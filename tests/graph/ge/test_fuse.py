@@ -1,4 +1,4 @@
-"""Which operators become one, what they are called, and what keeps them apart."""
+"""Fused operators, their names, and conditions that prevent fusion."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_product_bias_and_activation_take_the_librarys_type(net):
     ]
 
 
-def test_what_others_read_is_stored_and_nothing_is_fused(net):
+def test_an_intermediate_result_with_other_readers_prevents_fusion(net):
     x = net.input("x", (2, 3, 8, 8))
     middle = conv(net, x, channels=3)
     net.give(net.op("ReLU", middle), middle)

@@ -50,7 +50,7 @@ def conv(net, x, name, channels, size=4):
     return net.op("Conv2D", x, w, out_channel=size, **CONV)
 
 
-def test_two_convolutions_agree_and_need_nothing_between(net, o0):
+def test_two_convolutions_need_no_conversion_between_them(net, o0):
     y = conv(net, conv(net, net.input("x", (2, 3, 8, 8)), "w1", 3), "w2", 4)
     assert flow(laid_out(net, net.give(y), o0)) == [
         "trans_Cast_0(x) float16 DefaultFormat",
@@ -94,7 +94,7 @@ def test_formats_need_their_rank(net, o0):
     assert flow(laid_out(net, net.give(y), o0)) == ["BatchNorm-op0(x, gamma, beta, mean, variance)"]
 
 
-def test_a_weight_is_converted_again_behind_its_update(net, o0):
+def test_a_weight_is_converted_again_after_its_update(net, o0):
     x, w = net.input("x", (4, 4)), net.weight("w", np.ones((4, 4), np.float32))
     first = net.op("MatMul", x, w, False, False)
     assign = net.op("Assign", w, x)

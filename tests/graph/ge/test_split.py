@@ -1,4 +1,4 @@
-"""Which operators GE's library has in parts."""
+"""Operators that GE's library splits into parts."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ def norm(training, data_format, shape=(2, 3, 4, 4), abstract=None):
     (norm(True, 0), True), (norm(False, 0), False), (norm(True, 1), False), (norm(True, 0, (2, 3)), False),
     (norm(True, 0, (2, 3, 4, 4, 4)), False), (norm(True, 0, abstract=ScalarType(dtype=dtype("float32"))), False),
 ])  # fmt: skip
-def test_training_of_pictures_with_channels_in_front(node, parts):
+def test_training_normalisation_of_nchw_images(node, parts):
     assert _trains(node, 1, 2) is parts
     assert not _trains(node, 3, 2)  # not known when the graph is compiled
 

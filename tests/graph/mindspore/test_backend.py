@@ -1,4 +1,4 @@
-"""What the backend changes for kernels: casts of indices and numbers, tuples that become tensors."""
+"""Changes of the backend for kernels: casts of indexes and numbers, tuples that become tensors."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_sizes_of_convolution_gradients_are_constant_tensors(net, op):
     assert node.operands == before
 
 
-def test_nodes_that_take_a_tuple_of_tensors_are_made_anew_and_others_are_not(net):
+def test_only_nodes_that_take_a_tuple_of_tensors_are_recreated(net):
     x, y = net.input("x", (2, 3)), net.input("y", (2, 3))
     parts = net.op("MakeTuple", x, y)
     concat, total = net.op("Concat", parts, 0), net.op("Add", x, y)

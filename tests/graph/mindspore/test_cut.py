@@ -54,7 +54,7 @@ def test_the_result_of_a_branch_is_a_parameter_of_the_segment_after_it(net):
     assert [p.name for p in pieces.graphs[2].parameters] == [""]  # of the segment before
 
 
-def test_a_side_without_nodes_is_a_move_of_what_it_gives(net):
+def test_a_side_without_nodes_is_a_move_of_its_result(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [x])
     net.give(middle)
@@ -126,7 +126,7 @@ def test_the_token_that_a_loop_takes_makes_graphs_without_kernels(net):
     assert pieces.roots == {0, 1}
 
 
-def test_what_follows_a_branch_in_a_loop_is_a_function_of_its_own(net):
+def test_the_code_after_a_branch_in_a_loop_is_a_function(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
 
     def body(inside):
@@ -139,7 +139,7 @@ def test_what_follows_a_branch_in_a_loop_is_a_function_of_its_own(net):
     assert pieces.roots == set()
 
 
-def test_a_tuple_of_an_earlier_segment_comes_in_by_its_elements(net):
+def test_a_tuple_of_an_earlier_segment_is_passed_item_by_item(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     pair = net.op("MakeTuple", net.op("Exp", x), net.op("Neg", x))
     first = net.op("Concat", pair, 0)
@@ -154,7 +154,7 @@ def test_a_tuple_of_an_earlier_segment_comes_in_by_its_elements(net):
     assert len(pieces.outputs) == 3
 
 
-def test_a_tuple_that_a_branch_takes_is_made_again_of_its_elements(net):
+def test_a_tuple_that_a_branch_takes_is_recreated_from_its_items(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     pair = net.op("MakeTuple", net.op("Exp", x), net.op("Neg", x))
     (middle,) = net.branch(flag, lambda: [net.op("Concat", pair, 0)], lambda: [net.op("Concat", pair, -1)])

@@ -1,4 +1,4 @@
-"""What the lines of a document say of a node: kernels, objects, attributes, marks and counts."""
+"""The lines of a document about a node: kernels, objects, attributes, marks and counts."""
 
 from dataclasses import replace
 from itertools import count
@@ -39,7 +39,7 @@ def io(kind, *shape):
     return KernelIo(dtype=kind, format="DefaultFormat", shape=shape)
 
 
-def test_a_kernel_says_what_it_takes_and_gives(net, shown):
+def test_a_kernel_has_the_types_of_its_operands_and_outputs(net, shown):
     x = net.input("x", (2, 3), "float16")
     node = only(shown(net.op("ReduceSum", x, (1,), True)), "ReduceSum")
     assert node.index == 0
@@ -59,7 +59,7 @@ def test_operators_of_python_are_no_functions(net, shown):
     assert only(doc, "Return").prim_func is False
 
 
-def test_loads_and_states_say_nothing_of_objects_but_tuples_do(net, shown):
+def test_loads_and_states_have_no_object_types_but_tuples_have(net, shown):
     w = net.weight("w", np.ones(2, np.float32))
     x = net.input("x", (2,))
     doc = shown(net.op("Add", net.op("Exp", w), x), net.op("Neg", x))
@@ -205,7 +205,7 @@ def test_constants_of_the_backend_are_counted_one_by_one(net, shown):
     assert shown(second).total_nodes == 2 * 3 + 1 + 2
 
 
-def test_constants_of_other_values_or_types_are_others(net, shown):
+def test_constants_with_other_values_or_types_are_counted_separately(net, shown):
     x = net.input("x", (2,))
     made = net.op("Add", net.op("Add", x, np.float32(2)), np.float32(3))
     assert shown(made).total_nodes == 2 * 3 + 1 + 2

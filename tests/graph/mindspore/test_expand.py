@@ -1,4 +1,4 @@
-"""Composite operators become nodes of the back end."""
+"""Expansion of composite operators to nodes of the back end."""
 
 from dumpsim.graph.graph import text_of
 from dumpsim.graph.mindspore.expand import expand_composites

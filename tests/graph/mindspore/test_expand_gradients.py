@@ -1,4 +1,4 @@
-"""Gradient nodes become backward passes: which nodes, where, in what scopes, for gradients of gradients too."""
+"""Expansion of gradient nodes to backward passes: nodes, positions and scopes, also for gradients of gradients."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_of_a_gradient_of_a_gradient_the_inner_one_comes_first(net):
     np.testing.assert_allclose(found, (2 + 4 * start**2) * np.exp(start**2), rtol=1e-5)
 
 
-def test_what_the_output_does_not_depend_on_has_zeros(net):
+def test_values_without_influence_on_the_output_have_zero_gradients(net):
     x, y = net.input("x", (3,)), net.input("y", (3,))
     _, (of_x, of_y) = taken(net, net.op("Exp", x), [x, y])
     sums = net.op("AddN", net.maker.emit("MakeTuple", of_x, of_y))
@@ -113,7 +113,7 @@ def test_what_the_output_does_not_depend_on_has_zeros(net):
     np.testing.assert_array_equal(zeros.value, np.zeros(3, np.float32))
 
 
-def test_a_backward_pass_of_its_own_tells_that_there_is_no_gradient(net):
+def test_a_separate_backward_pass_returns_none_for_a_missing_gradient(net):
     x, y = net.input("x", (3,)), net.input("y", (3,))
     node = gradient_node(net.op("Tanh", x), TWOS, [x, y], fills=False, nodes=net.graph.trail)
     back = Graph(name="backward")
@@ -137,7 +137,7 @@ def test_constants_that_a_gradient_gives_are_folded_on(net):
     np.testing.assert_array_equal(folded.value, np.full(3, 6, np.float32))
 
 
-def test_nodes_are_said_to_come_from_the_place_of_the_gradient(net):
+def test_nodes_have_the_source_lines_of_the_gradient(net):
     x = net.input("x", (3,))
     y, z = net.op("Tanh", x), net.op("Tanh", x)
     here, there = (
@@ -237,7 +237,7 @@ def test_an_operator_without_a_gradient_is_named_with_the_place_in_the_script(ne
     assert caught.value.__notes__ == ["while kernel_graph0 was compiled, in net.py:7"]
 
 
-def test_every_pipeline_expands_gradients_in_front_of_what_changes_nodes():
+def test_every_pipeline_expands_gradients_before_passes_that_change_nodes():
     for name, names in PIPELINES.items():
         if name.startswith("torchair"):  # torch takes gradients itself
             assert "expand-gradients" not in names

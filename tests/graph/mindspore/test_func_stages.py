@@ -1,4 +1,4 @@
-"""Func graphs of whole compiles against those that real MindSpore's front end left: structure, tokens, numbers."""
+"""Func graphs of whole compilations against those of real MindSpore's front end: structure, tokens, numbers."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from funcgraphs import outline, read_stage
 
 import dumpsim
 
-NETS = ["h_if", "h_while", "r1_186_while"]  # the last has a read that nobody needs
+NETS = ["h_if", "h_while", "r1_186_while"]  # the last one has an unused read
 # of others operands are not printed
 MORE = [
     "r1_049_return",
@@ -24,8 +24,8 @@ MORE = [
     "r1_107_for",
     "r1_189_return",
     "r1_006_while",  # closures in the vendor's order
-    "r1_046_while",  # what follows a loop computes again what was computed before it
-    "r1_148_mixed",  # a variable that a loop hands on for nobody
+    "r1_046_while",  # the code after a loop repeats a computation from before it
+    "r1_148_mixed",  # an unused variable that a loop passes on
 ]
 
 

@@ -1,4 +1,4 @@
-"""Calls of a capture, and the numbers that function graphs take."""
+"""Calls of a capture, and the numbers that function graphs use up."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_a_call_ends_where_its_function_raises(calls):
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_what_follows_a_branch_is_in_it_where_its_condition_is_fixed(calls, fixed):
+def test_the_code_after_a_branch_with_a_fixed_condition_is_inside_of_it(calls, fixed):
     depth = calls.enter("branch")
     recorded(calls, "Tanh")
     calls.leave_branch(depth, ["value"], fixed=fixed)
@@ -67,7 +67,7 @@ def test_what_follows_a_branch_is_in_it_where_its_condition_is_fixed(calls, fixe
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_the_tail_of_a_function_is_what_follows_its_branch(calls, fixed):
+def test_the_tail_of_a_function_is_the_code_after_its_branch(calls, fixed):
     calls.leave_branch(calls.enter("branch"), [], fixed=fixed)
     branch, last = calls.root.entries[0], calls.root.entries[-1]
     assert calls.root.tail is last
@@ -99,7 +99,7 @@ def test_an_unrolled_loop_goes_on_in_two_graphs(calls):
     assert calls.root.entries[-1].op_type == "Neg"
 
 
-def test_what_follows_an_unrolled_loop_waits_for_no_counter(calls):
+def test_the_code_after_an_unrolled_loop_does_not_wait_for_the_counter(calls):
     calls.turn(is_last=True)
     (header,) = calls.root.entries
     assert not any(call.is_held for call in (header, *header.entries))

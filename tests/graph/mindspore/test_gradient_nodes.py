@@ -1,4 +1,4 @@
-"""The builder of gradients: scopes, sums, what is folded, where nodes go."""
+"""The builder of gradients: scopes, sums, folding, positions of nodes."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_a_gradient_is_named_after_the_primitive_in_the_front_end(net, builder):
         assert builder.emit("Exp", x).scope == "Gradients/Default/Grad_Hyperbolic"
 
 
-def test_the_scope_is_back_where_a_rule_raises(net, builder):
+def test_the_scope_is_restored_when_a_rule_raises(net, builder):
     x = net.input("x", (3,))
     with pytest.raises(KeyError), builder.backward_of(net.op("Tanh", x)):
         raise KeyError
@@ -83,7 +83,7 @@ def test_a_sum_is_one_node_in_the_scope_of_the_value(net, builder):
     assert total.text.candidate == "forward node"
 
 
-def test_zeros_are_no_summands(net, builder):
+def test_zeros_are_not_summed(net, builder):
     x = net.input("x", (3,))
     zeros = constant(np.zeros(3, np.float32))
     assert builder.total((zeros, x, zeros), x) is x
@@ -102,7 +102,7 @@ def test_the_sum_for_a_weight_is_in_the_scope_of_its_load(net):
     assert named.total(grads, w).scope == "Sums"
 
 
-# -- what is folded
+# -- folding
 
 
 def test_operators_of_constants_are_constants(net, builder):
@@ -116,7 +116,7 @@ def test_operators_of_constants_are_constants(net, builder):
     assert net.graph.trail == []
 
 
-def test_what_a_caller_leaves_out_has_its_default(builder):
+def test_missing_operands_have_their_defaults(builder):
     square = np.ones((3, 2), np.float32)
     assert builder.emit("SumExt", square).value == 6
     assert builder.emit("SumExt", square, (1,), True).value.shape == (3, 1)
@@ -137,7 +137,7 @@ def test_operands_of_one_shape_are_folded_element_by_element(builder, op_type):
     assert isinstance(builder.emit(op_type, ONES, ONES), Constant)
 
 
-def test_the_members_of_a_tuple_are_looked_at(net):
+def test_items_of_a_tuple_are_checked(net):
     three = constant(np.ones(3, np.float32))
     known = net.op("Concat", net.maker.emit("MakeTuple", three, three), 0)
     assert is_foldable(known)
@@ -164,10 +164,10 @@ def test_products_with_ones_are_the_other_factor(net, builder):
     assert builder.emit("Add", x, ONES).op_type == "Add"
 
 
-# -- places
+# -- positions
 
 
-def test_a_node_is_inserted_behind_another_also_in_a_block(net):
+def test_a_node_is_inserted_after_another_also_in_a_block(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     first, last = net.op("Exp", x), net.op("Cos", x)
     (made,) = net.branch(flag, lambda: [net.op("Tanh", net.op("Sin", x))], lambda: [net.op("Neg", x)])

@@ -1,4 +1,4 @@
-"""Which scope the gradient of a node belongs to."""
+"""The scopes of the gradients of nodes."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_equal_primitives_share_the_scope_of_the_one_next_to_the_result():
     assert [scopes[id(node)] for node in nodes] == ["Default/second", "Default/second"]
 
 
-def test_attributes_tell_primitives_apart():
+def test_primitives_differ_by_attributes():
     x = Parameter(name="x", abstract=VECTOR)
 
     def build(calls, emit):
@@ -103,7 +103,7 @@ def scopes_of(build):
     return {node.scope: scopes[id(node)] for node in nodes if node.op_type == "Tanh"}
 
 
-def test_attributes_of_equal_types_tell_primitives_apart():
+def test_primitives_of_equal_types_differ_by_attributes():
     x = Parameter(name="x", abstract=TensorType(dtype=dtype("float32"), shape=(2, 2)))
     nodes, calls = [], CallStack("root")
     maker = NodeMaker(find, lambda node: (nodes.append(node), calls.record(node)))
@@ -153,7 +153,7 @@ def test_operands_join_in_their_order():
         assert set(scopes_of(build(first)).values()) == {first}
 
 
-def test_a_product_with_ones_is_gone_before_the_gradient_is_taken():
+def test_a_product_with_ones_is_dropped_before_the_gradient_is_taken():
     x = Parameter(name="x", abstract=VECTOR)
     ones = Constant(value=np.ones(2, np.float32), abstract=VECTOR)
 
@@ -166,7 +166,7 @@ def test_a_product_with_ones_is_gone_before_the_gradient_is_taken():
     assert scopes[id(nodes[2])] == "product"
 
 
-def test_a_held_result_puts_off_what_it_calls():
+def test_a_held_result_delays_inlining():
     x = Parameter(name="x", abstract=VECTOR)
 
     def build(held):
@@ -195,7 +195,7 @@ def test_breadth_comes_before_depth():
     assert set(scopes_of(build).values()) == {"shallow"}
 
 
-def test_a_call_is_inlined_behind_the_nodes_of_its_caller():
+def test_a_call_is_inlined_after_the_nodes_of_its_caller():
     x = Parameter(name="x", abstract=VECTOR)
 
     def build(calls, emit):
@@ -220,7 +220,7 @@ def test_a_chain_of_calls_is_inlined_from_the_result():
     assert scopes_of(build) == dict.fromkeys("abc", "c")
 
 
-def test_the_rest_behind_a_branch_of_an_open_condition_comes_first():
+def test_the_rest_after_a_branch_with_an_open_condition_comes_first():
     x = Parameter(name="x", abstract=VECTOR)
 
     def build(calls, emit):
@@ -244,7 +244,7 @@ def test_a_weight_that_is_read_inside_leaves_the_order():
     assert set(scopes_of(build).values()) == {"second"}
 
 
-def test_a_call_of_which_nothing_is_used_changes_nothing():
+def test_an_unused_call_changes_nothing():
     x = Parameter(name="x", abstract=VECTOR)
 
     def build(calls, emit):

@@ -1,4 +1,4 @@
-"""Differentiated branches give their gradients as functions."""
+"""Differentiated branches return their gradients as functions."""
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def test_a_gradient_knows_a_constant_one_of_the_output(net):
     assert [node.op_type for node in gradient.trail] == ["MakeTuple", "AddN", "MakeTuple"]  # products with ones go
 
 
-def test_the_gradient_of_a_branch_in_a_branch_calls_what_the_inner_one_gave(net):
+def test_the_gradient_of_a_nested_branch_calls_the_closure_of_the_inner_one(net):
     x, flag = net.input("x", (2,)), net.input("flag", (), "bool")
 
     def outer():
@@ -70,7 +70,7 @@ def test_the_gradient_of_a_branch_in_a_branch_calls_what_the_inner_one_gave(net)
     form = functions_of(net.graph)
     forward = next(f for f in form.functions if f.kind == "true" and any(n.op_type == "Switch" for n in f.trail))
     (call,) = (node for node in forward.gradient.trail if node.op_type == "Call")
-    assert call.operands[0] is forward.gradient.parameters[0]  # a function that the outer side handed on
+    assert call.operands[0] is forward.gradient.parameters[0]  # a function that the outer side has passed on
     given = forward.output.operands[1].operands[1]
     assert given.op_type == "TupleGetItem"
     assert given.operands[1].value == 1

@@ -1,4 +1,4 @@
-"""The order in which functions take what they use of others, as real MindSpore's last IR has it."""
+"""The order of lifted parameters of functions, as in real MindSpore's final IR."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def inputs(net):
     return [net.input(name, (3,)) for name in ("x", "y", "z", "n")]
 
 
-def test_what_functions_inside_brought_comes_before_what_a_header_uses_itself(net, inputs):
+def test_values_of_inner_functions_come_before_those_of_the_header(net, inputs):
     """As in net r1_006: the header takes what the function after the loop takes, and n."""
     x, y, z, n = inputs
     i = net.input("i", (), "int32")
@@ -37,7 +37,7 @@ def test_what_functions_inside_brought_comes_before_what_a_header_uses_itself(ne
     assert names(form, "body") == [["x", "y", "z", "i", "n"]]
 
 
-def test_operands_are_met_from_the_last_to_the_first(net, inputs):
+def test_operands_are_visited_from_last_to_first(net, inputs):
     """What the second side takes comes first, then the first side, then what the function itself uses."""
     x, y, z, n = inputs
     flag = net.input("flag", (), "bool")
@@ -52,7 +52,7 @@ def test_operands_are_met_from_the_last_to_the_first(net, inputs):
     assert outer == ["y", "x", "z", "flag"]
 
 
-def test_sides_that_come_from_one_place_and_use_the_same_values_are_one_function(net, inputs):
+def test_sides_with_the_same_source_and_values_are_one_function(net, inputs):
     """As in net r1_067: a side that uses nothing of a loop's turn is one function for all turns."""
     x, y, z, _ = inputs
     flags = [net.input(name, (), "bool") for name in ("one", "two")]

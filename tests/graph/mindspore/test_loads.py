@@ -1,4 +1,4 @@
-"""Loads of one weight that nothing writes in between become one. [source auto_monad_eliminate.cc]"""
+"""Merging Loads of a weight that have no write between them. [source auto_monad_eliminate.cc]"""
 
 import numpy as np
 import pytest

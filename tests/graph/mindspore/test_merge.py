@@ -1,4 +1,4 @@
-"""Equal computations are done once, each function for itself."""
+"""Merging of equal computations within each function."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_the_first_of_equal_nodes_stays_and_users_take_it(net):
     assert total.operands[0].operands == [first]
 
 
-def test_operands_constants_and_attributes_tell_nodes_apart(net):
+def test_nodes_with_different_operands_constants_or_attributes_stay(net):
     x, y = net.input("x", (3,)), net.input("y", (3,))
     pairs = [
         (net.op("Exp", x), net.op("Exp", y)),
@@ -58,7 +58,7 @@ def test_a_weight_is_another_value_after_it_was_written(net, written):
     assert kinds(merge_equal(net.graph, find)) == ["Exp", "Assign", *(["Exp"] * written), "Add"]
 
 
-def test_a_branch_takes_nothing_from_around_it_and_what_follows_nothing_from_a_branch(net):
+def test_nodes_are_not_merged_across_the_borders_of_a_branch(net):
     """As function graphs of their own. [2.10 observed]"""
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     first = net.op("Exp", x)
@@ -75,7 +75,7 @@ def test_a_branch_takes_nothing_from_around_it_and_what_follows_nothing_from_a_b
     assert first not in node.blocks[0].trail
 
 
-def test_what_follows_a_loop_takes_nothing_from_what_precedes_it(net):
+def test_nodes_after_a_loop_are_not_merged_with_nodes_before_it(net):
     """As real MindSpore does: the rest of a function after a loop is a function of its own (net r1_046)."""
     x, i = net.input("x", (3,)), net.input("i", (), "int32")
     before = net.op("Exp", x)

@@ -86,7 +86,7 @@ def test_readers_run_before_the_writer(net, weights):
     ]
 
 
-def test_loads_that_nothing_delays_take_the_first_token(net, weights):
+def test_loads_that_need_not_wait_take_the_first_token(net, weights):
     """The last of those at a token stays. [observed 2.10: corpus h_traineval]"""
     a, b, c = weights
     x = net.input("x", (2,))
@@ -98,7 +98,7 @@ def test_loads_that_nothing_delays_take_the_first_token(net, weights):
 
 
 @pytest.mark.parametrize(("again", "order"), [("", "b c"), ("a", "b c"), ("b", "c"), ("bc", "")])
-def test_loads_that_repeat_what_was_loaded_for_nobody_do_not_join_the_bundle(net, weights, again, order):
+def test_loads_that_repeat_an_unused_load_do_not_join_the_bundle(net, weights, again, order):
     """The bundle has the first load of each weight, and loses what nobody else takes. [observed 2.10: six nets]"""
     x = net.input("x", (2,))
     for name, weight in zip("abc", weights, strict=True):
@@ -138,7 +138,7 @@ def test_loads_on_both_sides_of_a_write_of_the_weight_stay_two(net, weights):
 
 
 @pytest.mark.parametrize(("by_weights", "order"), [(True, "c a b"), (False, "b a c")])
-def test_loads_in_front_of_a_gradient(net, weights, by_weights, order):
+def test_loads_before_a_gradient(net, weights, by_weights, order):
     """The zeros of gradients by weights read these once more, which turns the order round. [corpus h_gradgraph]"""
     x = net.input("x", (2,))
     for weight in weights:

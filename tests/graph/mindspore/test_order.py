@@ -66,7 +66,7 @@ def test_depth_first():
     assert order(root, rules_of("CPU", "dfs")) == "Sin Exp Neg Abs Log Cos"
 
 
-def test_a_graphics_card_has_no_ties():
+def test_a_gpu_has_no_ties():
     assert rules_of("GPU") == OrderRules(counts_uses=False, ties=False)
     assert rules_of("Ascend") == rules_of("CPU") == OrderRules()
 

@@ -72,7 +72,7 @@ def test_a_call_knows_the_functions_that_it_may_run():
     assert "↵" in signs
 
 
-def test_an_operand_that_is_no_function_has_none():
+def test_an_operand_that_is_not_a_function_has_no_function():
     parameter = Parameter(name="x", abstract=None)
     assert function_of(parameter) is None
     assert function_of(Constant(value=3, abstract=None)) is None

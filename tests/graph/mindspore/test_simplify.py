@@ -1,4 +1,4 @@
-"""Nodes that change nothing go."""
+"""Dropping nodes that change nothing."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def simplified(net, output):
     return simplify(net.graph)
 
 
-def test_first_of_two_reshapes_is_passed_over(net):
+def test_first_of_two_reshapes_is_skipped(net):
     middle = net.op("Reshape", net.op("Exp", net.input("x", (2, 6))), (12,))
     output = net.op("Reshape", middle, (3, 4))
     middle.scope, output.scope = "Default/inner", "Default/outer"
@@ -24,13 +24,13 @@ def test_first_of_two_reshapes_is_passed_over(net):
     assert output.scope == "Default/outer"
 
 
-def test_reshape_to_its_own_shape_goes(net):
+def test_reshape_to_its_own_shape_is_dropped(net):
     exp = net.op("Exp", net.input("x", (2, 6)))
     output = net.op("Reshape", net.op("Reshape", exp, (12,)), (2, 6))
     assert simplified(net, output).output is exp
 
 
-def test_product_with_ones_goes_unless_it_broadcasts(net):
+def test_product_with_ones_is_dropped_unless_it_broadcasts(net):
     exp = net.op("Exp", net.input("x", (3,)))
     plain = net.op("Mul", exp, np.ones((), np.float32))
     wide = net.op("Mul", plain, np.ones((2, 3), np.float32))
@@ -71,7 +71,7 @@ def test_a_tuple_of_all_outputs_of_one_node_in_their_order_is_that_node(net):
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_a_product_goes_where_its_shape_is_that_of_the_factor(net, shape, ones, gone, first):
+def test_a_product_is_dropped_if_its_shape_is_that_of_the_factor(net, shape, ones, gone, first):
     x, factor = net.input("x", shape), constant(np.ones(ones, np.float32))
     assert product_with_ones(*((factor, x) if first else (x, factor))) is (x if gone else None)
 

@@ -1,4 +1,4 @@
-"""Names and orders stage by stage: a pass gets what real MindSpore printed, and gives what it printed next."""
+"""Names and orders stage by stage: a pass turns a stage printed by real MindSpore into the next one that it printed."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""Sums of sums become one sum."""
+"""Merging nested sums."""
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype

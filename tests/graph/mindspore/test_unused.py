@@ -1,4 +1,4 @@
-"""What a network computes for nobody goes; loops and effects stay."""
+"""Dropping unused parts of a network; loops and effects stay."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def chosen(net, then, other):
     return node, values
 
 
-def test_what_only_a_dead_node_needs_goes_with_it(net):
+def test_nodes_that_only_a_dead_node_needs_are_dropped_with_it(net):
     x = net.input("x", (3,))
     net.op("Tanh", net.op("Exp", net.op("Neg", x)))
     kept = net.op("Abs", x)
@@ -40,7 +40,7 @@ def test_a_branch_with_effects_keeps_all_outputs_since_a_token_takes_them(net):
     assert len(node.abstract.items) == 1
 
 
-def test_reading_a_weight_for_nobody_leaves_a_mark_for_the_tokens(net):
+def test_an_unused_read_of_a_weight_leaves_a_dead_node(net):
     w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
     net.op("Mul", x, w)
     net.op("Mul", x, x)
@@ -48,14 +48,14 @@ def test_reading_a_weight_for_nobody_leaves_a_mark_for_the_tokens(net):
     assert kinds(drop_unused(net.graph, find).trail) == [DEAD, "Abs"]
 
 
-def test_a_branch_without_users_or_effects_goes(net):
+def test_a_branch_without_users_or_effects_is_dropped(net):
     x = net.input("x", (3,))
     chosen(net, lambda: [net.op("Exp", x)], lambda: [net.op("Neg", x)])
     net.graph.output = net.op("Abs", x)
     assert kinds(drop_unused(net.graph, find).trail) == ["Abs"]
 
 
-def test_outputs_of_a_branch_that_nobody_takes_are_zeros(net):
+def test_unused_outputs_of_a_branch_are_zeros(net):
     x = net.input("x", (3,))
     node, values = chosen(
         net, lambda: [net.op("Exp", x), net.op("Sin", x)], lambda: [net.op("Neg", x), net.op("Cos", x)]
@@ -86,7 +86,7 @@ def test_a_loop_stays_with_the_variables_that_it_reads(net):
     assert kinds(node.blocks[1].trail) == ["Neg", "Sin"]
 
 
-def test_a_variable_of_a_loop_stays_where_one_that_is_taken_needs_it(net):
+def test_a_variable_of_a_loop_stays_if_a_used_one_needs_it(net):
     x, i = net.input("x", (3,)), net.input("i", (), "int32")
     values = net.loop(
         {"y": x, "i": i, "z": x, "w": x},

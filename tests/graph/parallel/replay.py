@@ -217,7 +217,7 @@ def strategy_text(rows) -> str:
 
 
 def rows(graph: Graph, first: int) -> list[dict]:
-    """What our graph says of each node, in the order of the text."""
+    """Return the compared properties of each node of our graph, in the order of the text."""
     order = topological([graph.output])
     index = {id(node): at for at, node in enumerate(order)}
     found = []

@@ -90,7 +90,7 @@ def _line(row: str, match: re.Match[str]) -> Line:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes."""
+    """Return the position at which the bracket that opens at `start` closes."""
     depth = 0
     quoted = False
     for at in range(start, len(text)):

@@ -72,7 +72,7 @@ def kinds_of(functions):
     return [[row[0] for row in function if row[0] not in ("Depend", "UpdateState")] for function in functions]
 
 
-def test_where_parts_do_not_fit_together_only_redistributions_are_added():
+def test_for_mismatched_layouts_only_redistributions_are_added():
     nets = {name: net for name, net in load().items() if not name.startswith("net")}
     added = 0
     for name, net in list(nets.items())[::3]:

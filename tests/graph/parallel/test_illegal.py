@@ -1,4 +1,4 @@
-"""What is said of strategies that do not fit, against the log of MindSpore 2.10."""
+"""Errors for invalid strategies, compared with the log of MindSpore 2.10."""
 
 import pytest
 from graph.parallel.illegal import load, script_of

@@ -47,7 +47,7 @@ def test_every_rank_keeps_its_part_of_the_sum(shapes, strategy, devices, wanted)
         (((8, 4), (4, 6)), ((4, 1), (1, 1)), 4, (4, 1)),
     ],
 )
-def test_the_output_as_it_is_anyway_changes_nothing(shapes, strategy, devices, plain):
+def test_the_default_output_strategy_changes_nothing(shapes, strategy, devices, plain):
     op = product(shapes, strategy, devices)
     scheme = scheme_of(op)
     assert _with_output(op, scheme, (plain,)) == scheme

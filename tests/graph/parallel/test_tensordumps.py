@@ -1,4 +1,4 @@
-"""Which tensors TensorDump saves in networks that are split: against MindSpore 2.10, and by the rules of the seed."""
+"""Tensors that TensorDump saves in split networks, compared with MindSpore 2.10 and the rules of the seed."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Operators that stand in a graph for the sake of their gradients, and go."""
+"""Operators that are inserted for their gradients, and dropped later."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from dumpsim.graph.parallel.virtual import GATHER, VIRTUAL, drop_virtual, with_v
 from dumpsim.ops.table import find
 
 
-def test_virtual_operators_go_and_all_others_stay(net):
+def test_only_virtual_operators_are_dropped(net):
     net.maker = NodeMaker(with_virtual(find), net.place)
     x = net.input("x", (4, 2))
     exp = net.op("Exp", x)
@@ -35,7 +35,7 @@ def test_a_gather_with_a_gradient_of_its_own_becomes_one_without(net):
     assert gathered.attrs == {"group": "g", "rank_size": 2}
 
 
-def test_definitions_of_virtual_operators_are_found_beside_those_of_the_table():
+def test_definitions_of_virtual_operators_are_found_in_addition_to_the_table():
     known = with_virtual(find)
     assert known("Exp") is find("Exp")
     for name in VIRTUAL:

@@ -1,4 +1,4 @@
-"""The null engine: the same launches, addresses and times as with values, and nothing that can be read."""
+"""The null engine: the same launches, addresses and times as with values, but no readable values."""
 
 import mmap
 
@@ -17,7 +17,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 class Timeline:
-    """A tap that keeps what is known without values: launches, addresses, times."""
+    """A tap that records launches, addresses and times, which are known without values."""
 
     def __init__(self):
         self.tasks, self.refs = [], []

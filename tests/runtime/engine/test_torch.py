@@ -103,7 +103,7 @@ class _Product:
 
 
 @pytest.mark.parametrize("moves", [True, False])
-def test_where_somebody_looks_kernels_that_move_numbers_run_and_their_readers_read_the_source(moves):
+def test_moving_kernels_run_if_watched_and_their_readers_read_the_source(moves):
     product = _Product()
     arrays = {0: np.arange(6, dtype=np.float32).reshape(2, 3), 1: np.zeros((3, 2), np.float32)}
     arrays |= {2: np.ones((1, 3), np.float32), 3: np.zeros((1, 2), np.float32)}
@@ -122,7 +122,7 @@ def test_where_somebody_looks_kernels_that_move_numbers_run_and_their_readers_re
     assert arrays[3].tolist() == [[3, 12]]
 
 
-def test_a_look_at_large_numbers_warns_of_nothing():
+def test_checking_large_numbers_emits_no_warning():
     large = np.full((3, 3), 1e10, np.float32)
     arrays = {0: large, 1: large.copy(), 2: np.zeros((3, 3), np.float32)}
     works = [Work(operator(_Product()), (0, 1), {}, (2,))]
