@@ -102,7 +102,7 @@ def _with_methods(cls: type) -> type:
 
 
 def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that checks its arguments first, where it chooses between signatures."""
+    """Return a method that first checks its arguments if the vendor's method has several signatures."""
     path = f"Tensor.{name}"
 
     @wraps(function)
@@ -114,7 +114,7 @@ def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_checks(cls: type) -> type:
-    """Decorator: methods that choose between signatures check their arguments."""
+    """Decorate a class whose methods check their arguments."""
     for name, function in tuple(vars(cls).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
             setattr(cls, name, _checked(name, function))

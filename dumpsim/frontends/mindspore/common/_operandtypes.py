@@ -1,4 +1,4 @@
-"""Python types that each operator takes op by op, and the error of MindSpore for any other. [observed 2.10]
+"""Python types that each operator accepts op by op, and the error of MindSpore for any other. [observed 2.10]
 
 The types are those that the real package lists in its errors (``record_operand_types.py``); graphs have other texts.
 """
@@ -20,7 +20,7 @@ __all__ = ["Argument", "check", "is_tensor", "parsed", "plain", "record", "type_
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a Tensor; their class is defined later."""
+    """Whether a value is a Tensor; the class is imported late since its module imports this one."""
     return isinstance(value, _tensor_class())
 
 
@@ -45,7 +45,7 @@ def _several(kind: type[list[Any]] | type[tuple[Any, ...]], inner: Callable[[Any
     return lambda value: isinstance(value, kind) and all(map(inner, value))
 
 
-# a type as the errors list it -> whether a value has it: a bool is no int, an int no float
+#: Predicates by the name of the type in the vendor's errors: a bool is not an int, an int is not a float.
 _ACCEPTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "Tensor": is_tensor,
@@ -74,7 +74,7 @@ class Argument:
     ----------
     name : str
     kinds : tuple of str
-        Its types, in the words of the vendor's errors.
+        The types that it accepts, as the vendor's errors name them.
     optional : bool
         It may be None.
     tensor : bool
@@ -95,7 +95,7 @@ class Argument:
 
 @cache
 def record(part: str) -> Mapping[str, Any]:
-    """A part of the record: ``primitives`` or ``overloads``."""
+    """Return one part of the recorded types: ``primitives`` or ``overloads``."""
     import gzip
     import json
     from importlib.resources import files
@@ -105,7 +105,7 @@ def record(part: str) -> Mapping[str, Any]:
 
 
 def parsed(text: str, optional: str) -> tuple[Argument, ...]:
-    """The arguments of ``x=<Tensor>, axis=<int, tuple of int>``.
+    """Parse the arguments of a recorded error, such as ``x=<Tensor>, axis=<int, tuple of int>``.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def parsed(text: str, optional: str) -> tuple[Argument, ...]:
 
 @cache
 def _arguments(op_type: str) -> tuple[tuple[Argument, ...], tuple[Argument, ...]] | None:
-    """Arguments of the call and of the constructor of a primitive; None for one that is not recorded."""
+    """Return the arguments of a primitive's call and constructor, or None if it is not recorded."""
     row = record("primitives").get(op_type)
     if row is None:
         return None
@@ -131,7 +131,7 @@ def _arguments(op_type: str) -> tuple[tuple[Argument, ...], tuple[Argument, ...]
 
 
 def type_name(value: Any) -> str:
-    """What the vendor calls the type of a value.
+    """Return the name of a value's type in the vendor's errors.
 
     Examples
     --------
@@ -155,43 +155,46 @@ def type_name(value: Any) -> str:
 
 @cache
 def _row(op_type: str, count: int) -> tuple[Argument, ...]:
-    """The arguments in the order of our operands: those of the vendor's call, then settings that are no attributes."""
+    """Return the arguments in the order of our operands: those of the vendor's call, then any settings.
+
+    The result is empty if their number differs from that of our operands.
+    """
     called, settings = _arguments(op_type) or ((), ())
     return called + settings if count == len(called) + len(settings) else called if count == len(called) else ()
 
 
 @cache
 def _tuples(op_type: str, count: int) -> tuple[tuple[int, Argument], ...]:
-    """The places of the arguments that may be tuples of ints."""
+    """Return index and argument of each operand that may be a tuple of ints."""
     return tuple(one for one in enumerate(_row(op_type, count)) if "tuple of int" in one[1].kinds)
 
 
 def plain(definition: OpDef, operands: Sequence[Any]) -> list[Any]:
-    """The operands with a tuple where the operator takes one int, a list or a tuple of ints."""
+    """Return the operands, with ints and lists of ints as tuples where the operator accepts these."""
     given = list(operands)
-    for place, argument in _tuples(definition.name, len(definition.operands)):
-        value = given[place] if place < len(given) else None
+    for index, argument in _tuples(definition.name, len(definition.operands)):
+        value = given[index] if index < len(given) else None
         if isinstance(value, list) and argument.takes(value):
-            given[place] = tuple(value)
+            given[index] = tuple(value)
         elif type(value) is int and argument.takes(value):
-            given[place] = (value,)
+            given[index] = (value,)
     return given
 
 
 def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
-    """Refuse an operand of a type that the operator does not take.
+    """Check the types of the operands.
 
     Parameters
     ----------
     definition : OpDef
     operands : sequence
-        What the caller gave; trailing ones may be missing.
+        The operands of the caller; trailing ones may be missing.
     attrs : mapping
 
     Raises
     ------
     ScriptTypeError
-        With the vendor's text.
+        If an operand has another type; with the vendor's text.
     """
     row = _row(definition.name, len(definition.operands))
     for argument, value in zip(row, operands, strict=False):

@@ -29,7 +29,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating))
 
 
-# a type as the errors list it -> whether a value has it
+#: Predicates by the name of the type in the vendor's errors.
 _ACCEPTS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "Tensor": is_tensor,
@@ -64,16 +64,16 @@ class Overload:
     Attributes
     ----------
     kinds : mapping of str to tuple of str
-        The types that each argument may have, in order.
+        The types that each argument accepts, in order.
     positional : int
-        How many of them may be given by place.
+        How many of the arguments are positional.
     """
 
     kinds: Mapping[str, tuple[str, ...]]
     positional: int
 
     def fits(self, args: Sequence[Any], options: Mapping[str, Any]) -> bool:
-        """Whether arguments have names, number and types of this signature."""
+        """Whether the names, number and types of arguments match this signature."""
         if args and self.positional == 1 and all(map(_is_int, args)) and _is_list(self.kinds):
             args = (tuple(args),)  # f(2, 3) for f((2, 3))
         if len(args) > self.positional:
@@ -87,7 +87,7 @@ class Overload:
 
 @cache
 def _overloads(path: str) -> tuple[str, tuple[Overload, ...]]:
-    """The name that errors show, and the signatures."""
+    """Return the name that errors show, and the signatures."""
     texts = record("overloads").get(path, ())
     found = []
     for text in texts:
@@ -101,19 +101,19 @@ def _overloads(path: str) -> tuple[str, tuple[Overload, ...]]:
 
 
 def check(path: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """Refuse arguments that no signature of a function takes; a graph has other texts and is not checked.
+    """Check that arguments match a signature of a function. Graphs have other texts and are not checked.
 
     Parameters
     ----------
     path : str
         ``mint.add``, ``Tensor.add``.
     args, options
-        The arguments of the call, of a method without the tensor.
+        The arguments of the call; those of a method without the tensor.
 
     Raises
     ------
     ScriptTypeError
-        With the vendor's text.
+        If no signature matches; with the vendor's text.
     """
     if capturing() is not None:
         return
@@ -124,7 +124,7 @@ def check(path: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
 
 
 def overloaded(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator of a function: check its arguments first."""
+    """Decorate a function that checks its arguments against the recorded signatures first."""
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

@@ -164,7 +164,7 @@ def margin_ranking_loss(
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors joined along their third axis, which is made where there is none.
+    """Join tensors along their third axis, which is added to those with fewer axes.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """What the hyperbolic tangent leaves of the operand; integers become Float32.
+    """``input - tanh(input)``; integers become Float32.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts of an axis: as many as a number says, the first ones longer by one, or between given places.
+    """Split an axis at the given indices, or into a number of parts, of which the first ones may be longer by one.
 
     Examples
     --------
@@ -236,10 +236,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tupl
     return _split_into(input, wanted, axis)
 
 
-def _split_at(tensor: Tensor, places: Sequence[int], axis: int) -> tuple[Tensor, ...]:
+def _split_at(tensor: Tensor, indices: Sequence[int], axis: int) -> tuple[Tensor, ...]:
     parts = []
     begin, end = [0] * tensor.ndim, list(tensor.shape)
-    for start, stop in zip((0, *places), (*places, tensor.shape[axis]), strict=True):
+    for start, stop in zip((0, *indices), (*indices, tensor.shape[axis]), strict=True):
         begin[axis], end[axis] = start, stop
         if start == stop:
             shape = (*tensor.shape[:axis], 0, *tensor.shape[axis + 1 :])

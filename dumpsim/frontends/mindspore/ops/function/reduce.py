@@ -46,12 +46,12 @@ __all__ = [
 
 
 def _axes(axis: Any) -> Any:
-    """All axes where none are given; the operator checks them."""
+    """Return the axes for an operator, which checks them; no axis stands for all of them."""
     return () if axis is None else axis
 
 
 def _places(axis: Any) -> tuple[int, ...]:
-    """None, one axis or several, as a tuple."""
+    """Return None, one axis or several as a tuple."""
     return () if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
 
 
@@ -255,7 +255,7 @@ def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
 
 
 def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance as the method of Tensor has it. [observed 2.10]"""
+    """Variance as computed by the method of Tensor. [observed 2.10]"""
     axes = _places(axis)
     count = 1
     for axis in axes or range(input.ndim):
@@ -279,7 +279,7 @@ def norm(
     *,
     dtype: Any = None,
 ) -> Tensor:
-    """Norm of a vector or of a matrix: of all elements, along one axis or along two.
+    """Norm of vectors along one axis, of matrices along two, or of all elements.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def norm(
     if len(axes) == 2:
         return _matrix_norm(A, ord, axes, keepdim)
     if len(axes) != 1:
-        raise UnsupportedError(f"the norm {ord!r} of {len(axes)} axes", where="ops.norm")
+        raise UnsupportedError(f"the norm {ord!r} of {len(axes)} axes is not emulated", where="ops.norm")
     return _vector_norm(A, ord, axes, keepdim)
 
 
@@ -332,7 +332,9 @@ def _matrix_norm(tensor: Tensor, order: Any, axes: tuple[int, ...], keepdim: boo
         raise ScriptValueError("For norm, the elements of dim can not be duplicate.")
     if order in (2, -2, "nuc"):
         raise UnsupportedError(
-            f"the norm {order!r} of a matrix", where="ops.norm(ord)", allowed=("None", "'fro'", "1", "inf")
+            f"the norm {order!r} of a matrix is not emulated",
+            where="ops.norm(ord)",
+            allowed=("None", "'fro'", "1", "inf"),
         )
     if order in (None, "fro"):
         result = single("Sqrt", [call("ReduceSum", [call("Square", [tensor]), axes, False, False])])

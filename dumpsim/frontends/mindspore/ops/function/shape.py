@@ -57,13 +57,13 @@ __all__ = [
 
 
 def _ints(values: Any) -> tuple[int, ...]:
-    """A shape or list of axes as a tuple of Python ints."""
+    """Return a shape or list of axes as a tuple of Python ints."""
     values = _listed(values)
     return (int(values),) if isinstance(values, int) else tuple(int(v) for v in values)
 
 
 def _listed(values: Any) -> Any:
-    """A shape or axes in a Tensor as Python ints, anything else as it is: the operator checks it."""
+    """Return a shape or axes of a Tensor as a list of ints, and anything else unchanged for the operator to check."""
     return values.tolist() if isinstance(values, Tensor) else values
 
 
@@ -80,12 +80,12 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
 
 @parsed_once
 def transpose(input: Tensor, input_perm: Any) -> Tensor:
-    """The axes in another order."""
+    """Reorder the axes."""
     return single("Transpose", [input, _listed(input_perm)])
 
 
 def permute(input: Tensor, axis: Any) -> Tensor:
-    """As `transpose`."""
+    """Like `transpose`."""
     return single("Transpose", [input, _listed(axis)])
 
 
@@ -145,7 +145,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 
 def squeeze(input: Tensor, axis: Any = None) -> Tensor:
-    """Axes of extent 1 removed."""
+    """Remove axes of extent 1."""
     return inner_single("Squeeze", [input, () if axis is None else _listed(axis)])
 
 
@@ -280,12 +280,12 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
-    """Axes of extent 1 repeated to a shape."""
+    """Broadcast to a shape."""
     return inner_single("BroadcastTo", [input, _listed(shape)])
 
 
 def flip(input: Tensor, dims: Any) -> Tensor:
-    """Axes in reverse."""
+    """Reverse axes."""
     return inner_single("ReverseV2", [input, _listed(dims)])
 
 
@@ -313,7 +313,7 @@ def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
 
 
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Any) -> Tensor:
-    """Zeros of a shape with slices added at given places."""
+    """Zeros of a shape, with slices added at the given positions."""
     return single("ScatterNd", [indices, updates, _listed(shape)])
 
 
