@@ -66,7 +66,7 @@ def reverse(
     at = first_loop(order) if isinstance(builder, ControlBuilder) else None
     if at is None:
         _collect(collected, output, sens)
-    else:  # what follows the loop is a function of its own
+    else:  # the code after the loop is a separate function
         assert isinstance(builder, ControlBuilder)
         inside = partial(_inside, builder)
         for value, gradient in reversed(

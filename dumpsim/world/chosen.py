@@ -87,7 +87,7 @@ class Record:
 
 
 def _stated(group: str, fields: Mapping[str, Any]) -> str:
-    """A collective in words: ``AllReduce in 'pair' with tensors (('float32', (2,)),), reduce sum``."""
+    """Return a collective as text: ``AllReduce in 'pair' with tensors (('float32', (2,)),), reduce sum``."""
     further = ", ".join(f"{name} {value}" for name, value in fields.items() if name != "op")
     return f"{fields['op']} in {group!r} with {further}"
 

@@ -311,7 +311,7 @@ class RankContext(_Table):
         state = self._state
         if state is None:
             if self._environment is None:
-                return  # the process's own context, which nobody suspended
+                return  # the process's own context, which was never suspended
             stdout, stderr = self._streams
             state = ProcessState.fresh(
                 environment=self._environment,

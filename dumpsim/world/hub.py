@@ -295,7 +295,7 @@ class Hub:
     def _accept(self) -> None:
         try:
             accepted, _ = self._listening.accept()
-        except OSError:  # gone again, or no descriptor left
+        except OSError:  # the connection is closed already, or no descriptor is left
             return
         if sum(one.rank < 0 for one in self._connections.values()) >= _STRANGERS + self.size:
             accepted.close()

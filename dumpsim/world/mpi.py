@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 Place = Mapping[str, Any]
 
 _POLL_S = 20e-6  # between two checks for messages, since several ranks may share a core
-_CLOSE_S = 5.0  # for what was sent to arrive
+_CLOSE_S = 5.0  # for pending messages to arrive
 _PHASES = 2  # messages of one number from a rank to another one
 
 

@@ -461,7 +461,7 @@ class _Maker:
             side = self.function(kind, label, block.trail, block.output, into=into, closure=closure, of=node)
             sides.append(side)
             sides[-1].scope = node.scope
-            # what a gradient chooses from is made after the tokens
+            # sides of a gradient's branch are created after the tokens
             sides[-1].is_tied = waiting is not None or not is_gradient(node)
             if name is not None:
                 self._sides[name] = sides[-1]

@@ -48,7 +48,7 @@ def shared_scopes(
     keys = {id(node): _primitive(node, find) for node in nodes}
     joined = _Inliner(find).run(call, outputs)
     inner = {id(own) for node in nodes for block in node.blocks for own in everything(block.trail)}
-    live = [node for node in joined if id(node) in keys or id(node) in inner]  # dead code goes before gradients
+    live = [node for node in joined if id(node) in keys or id(node) in inner]  # dead code is dropped before gradients
     joined = sorted(live, key=lambda node: id(node) in inner)
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
     behind = {id(node) for node in nodes[loop:]}  # the code after a loop is a function, too
