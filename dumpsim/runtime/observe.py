@@ -318,8 +318,15 @@ class Observers:
 
 
 def _outputs(binding: Binding, call: Call, place: "ReaderOf | None" = None) -> tuple[TensorRef, ...]:
-    """Return references to a call's current outputs."""
-    return tuple(slot_ref(binding, output, output.slot, produced=True, place=place) for output in call.outputs)
+    """Return references to a call's current outputs.
+
+    What gives out a formal parameter's memory, as Reshape, has none of its own. [spec vendor 2.11; observed 2.10]
+    """
+    is_own = binding.plan.kernel_graph.is_own
+    return tuple(
+        slot_ref(binding, each, each.slot, is_own=is_own or not each.transparent, produced=True, place=place)
+        for each in call.outputs
+    )
 
 
 def _outputs_of(binding: Binding, running: Call, name: str) -> NodeOutputs | None:
