@@ -227,7 +227,7 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
     tracer = capturing()
     if tracer is None:
         return function(*args, **kwargs)
-    look_up(tracer, position.whole.line)
+    look_up(tracer, position.whole.line, rewritten)
     numbering.function(tracer, position, function, args, kwargs)
     target = getattr(function, "__func__", function)
     tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
@@ -281,8 +281,8 @@ def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewrit
 
 def begin(tracer: Tracer, function: rewrite.Rewritten) -> None:
     """Record the names that a function looks up before its first call whose body looks up other names."""
-    tracer.frame.mentions = list(function.mentions)
-    look_up(tracer, 1)
+    tracer.frame.mentions, tracer.frame.is_straight = list(function.mentions), function.is_straight
+    look_up(tracer, 1, rewritten)
 
 
 def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -8,10 +8,17 @@ from dumpsim.core.irdoc import SourceLine
 from dumpsim.graph.graph import Node
 from dumpsim.graph.mindspore.calls import Call
 
-__all__ = ["Frame", "Mentions", "Position", "Source"]
+__all__ = ["Frame", "Member", "Mentions", "Position", "Source"]
 
 # the line of the preceding loop, then the objects of the names and whether they are called; see `names.looked_up`
 Mentions = tuple[int, tuple[tuple[Any, bool], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The parts after ``self`` of a name such as ``self.block.dense``."""
+
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,7 @@ class Frame:
     function: Any = None
     name: str = ""
     mentions: list[Mentions] = field(default_factory=list)  # names still to be looked up
+    is_straight: bool = False  # the function has no branches and loops
     loops: object = field(default_factory=object)  # identifies the unrolled loops of the function
     formals: dict[Node, object] = field(default_factory=dict)  # values that are formal parameters now, with their loops
     made: set[int] = field(default_factory=set)  # ids of the nodes created by this frame's statements

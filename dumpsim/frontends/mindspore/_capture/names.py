@@ -122,7 +122,7 @@ def _walk(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[Loo
         for part in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
             yield from _walk(part, names)
         called = _dotted(node.func)
-        if called and called[0] not in names:
+        if called and (called[0] not in names or (called[0] == "self" and names["self"] is None)):
             yield called, True
         elif not _is_method_of_tensor(node.func):
             yield ("",), True

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import jump
-from dumpsim.frontends.mindspore._capture.frame import Mentions, Position, Source
+from dumpsim.frontends.mindspore._capture.frame import Member, Mentions, Position, Source
 from dumpsim.frontends.mindspore._capture.liveness import note_live
 from dumpsim.frontends.mindspore._capture.names import LookUp, looked_up
 from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
@@ -31,17 +31,24 @@ _CONTROL, _POSITIONS, _VALUES = "__dumpsim__", "__positions__", "__values__"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.While)
+_CONTROL_FLOW = (*_LOOPS, ast.If, ast.With, ast.Try)
 _Tree = TypeVar("_Tree", bound=ast.AST)
+_NAMED = ("self", "ops", "mint")  # what attributes of these are called by name
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A function that calls `control`, its definition, and the names in its source, see `names.looked_up`."""
+    """A function that calls `control`, its definition, and the names in its source, see `names.looked_up`.
+
+    `is_straight` says that it has no branches and loops, `names_all` that every function it calls is called by name.
+    """
 
     function: Callable[..., Any]
     definition: SourceLine
     mentions: tuple[Mentions, ...] = ()
+    is_straight: bool = False
+    names_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,8 @@ class _Template:
     positions: tuple[Position, ...]
     definition: SourceLine
     names: tuple[tuple[int, tuple[LookUp, ...]], ...]
+    is_straight: bool
+    names_all: bool
 
 
 def is_rewritten(function: types.FunctionType) -> bool:
@@ -83,12 +92,17 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
         function=bound,
         definition=template.definition,
         mentions=tuple((line, tuple(_mentioned(names, known))) for line, names in template.names),
+        is_straight=template.is_straight,
+        names_all=template.names_all,
     )
 
 
 def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
-    """Yield the objects of names such as ``helper`` and ``ops.relu``."""
+    """Yield the objects of names such as ``helper`` and ``ops.relu``, and a `Member` for ``self.dense``."""
     for (first, *rest), is_called in looked_up:
+        if first == "self" and first not in known:
+            yield Member(tuple(rest)), is_called
+            continue
         value = known.get(first)
         for attribute in rest:
             value = getattr(value, attribute, None) if isinstance(value, types.ModuleType) else None
@@ -123,6 +137,8 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
     if jumps:
         jump.without_jumps(definition, jumps)
     names = looked_up(definition)
+    is_straight = not any(isinstance(node, _CONTROL_FLOW) for node in ast.walk(definition))
+    names_all = is_straight and not any(map(_is_implicit, ast.walk(definition)))
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
     line = source.line(definition)
@@ -140,7 +156,17 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
     module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
     compiled = compile(module, path, "exec")
     made = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
-    return _Template(factory=made, positions=tuple(rewriter.positions), definition=line, names=names)
+    positions = tuple(rewriter.positions)
+    return _Template(
+        factory=made, positions=positions, definition=line, names=names, is_straight=is_straight, names_all=names_all
+    )
+
+
+def _is_implicit(node: ast.AST) -> bool:
+    """Return whether an expression may call a library function without its name: ``x + y``, ``x.T``, ``x.sum()``."""
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign)):
+        return True
+    return isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in _NAMED)
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:

@@ -112,12 +112,12 @@ class Tracer:
                 code="DS-GRD-002",
             )
 
-    def mention(self, function: Any) -> None:
-        """Record a function that the current function looks up."""
-        self._function_scope(function)
+    def mention(self, function: Any, scope: str) -> str:
+        """Record a function that is looked up in a scope; return the scope of its first look-up."""
+        return self._functions.setdefault(id(function), (function, scope))[1]
 
     def _function_scope(self, function: Any) -> str:
-        return self._functions.setdefault(id(function), (function, self.frame.scope))[1]
+        return self.mention(function, self.frame.scope)
 
     def scope_of_callee(self, function: Any) -> str:
         """Return the scope of a cell, or the scope in which a function was first looked up."""

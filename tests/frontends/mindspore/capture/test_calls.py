@@ -57,7 +57,7 @@ def test_a_python_operator_is_a_call_of_a_helper_under_the_default_scope():
     tracer = Tracer("net")
     with tracing(tracer):
         x = tracer.argument("x", VECTOR)
-        tracer.mention(doubled)
+        tracer.mention(doubled, tracer.frame.scope)
         with tracer.entering(scope="Default/cell"), tracer.entering_function(doubled, name="doubled"):
             rewritten(doubled).function(x)
             ops.exp(x)
