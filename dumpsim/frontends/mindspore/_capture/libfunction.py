@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from dumpsim.frontends.mindspore._current import capturing
 
-__all__ = ["parsed_once"]
+__all__ = ["after_tests", "parsed_once"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -29,3 +29,16 @@ def parsed_once(function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*args, **kwargs)
 
     return entered
+
+
+def after_tests(count: int) -> None:
+    """Note that what follows in a function of the library comes after tests of its arguments that hold.
+
+    To the vendor, each such test is two functions: its branch, and what follows it. [spec vendor 3.5; observed 2.10:
+    01_type_inference of the losses]
+    """
+    tracer = capturing()
+    for _ in range(count if tracer is not None else 0):
+        assert tracer is not None
+        depth = tracer.calls.enter("branch")
+        tracer.calls.leave_branch(depth, [], fixed=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._capture.libfunction import after_tests
 from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
@@ -315,11 +316,13 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Squared differences."""
+    after_tests(3)  # of both tensors and the reduction [wheel ops/function/nn_func.py]
     return _reduced(call("Square", [sub(input, target)]), reduction)
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Absolute differences."""
+    after_tests(1)  # of the reduction [wheel ops/function/nn_func.py]
     return _reduced(call("Abs", [sub(input, target)]), reduction)
 
 
