@@ -24,6 +24,8 @@ class Ids:
     resolved: set[str] = field(default_factory=set)  # operators that have taken a number
     next_model: int = 1
     texts: dict[tuple[str, str], int] = field(default_factory=dict)  # of IR text, in the latest compile
+    specialised: int | None = 0  # functions that type inference has specialised, None where nobody can tell
+    awaited: int | None = None  # how many of the network that is compiled next
     _ops: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def graph(self) -> int:
@@ -55,6 +57,27 @@ class Ids:
         self.next_cnode += 1
         return self.next_cnode - 1
 
+    def functions(self, count: int) -> int | None:
+        """Return the number of the first of `count` functions of the compiled network, None if it is unknown.
+
+        Type inference numbered every function that the network calls; those that remain are specialised once more.
+        [source program_specialize.cc; observed 2.10: all compiles of 198 networks without gradients]
+
+        Examples
+        --------
+        >>> ids = Ids(awaited=94)
+        >>> ids.functions(9), ids.specialised
+        (95, 103)
+        >>> ids.functions(1), ids.specialised  # nobody counted what the second network calls
+        (None, None)
+        """
+        if self.specialised is None or self.awaited is None:
+            self.specialised = self.awaited = None
+            return None
+        first = self.specialised + self.awaited + 1
+        self.specialised, self.awaited = first + count - 1, None
+        return first
+
     def state(self) -> tuple[Any, ...]:
         """Return the counters that the compilation of a graph reads and changes, as a hashable value.
 
@@ -67,9 +90,9 @@ class Ids:
         (1, 1, False)
         """
         counts = frozenset(self._ops.items()), frozenset(self.texts.items())
-        return self.next_graph, self.next_cnode, self.next_model, *counts
+        return self.next_graph, self.next_cnode, self.next_model, self.specialised, self.awaited, *counts
 
     def assume(self, state: tuple[Any, ...]) -> None:
-        """Set the counters to a state."""
-        self.next_graph, self.next_cnode, self.next_model, ops, texts = state
+        """Adopt a state."""
+        self.next_graph, self.next_cnode, self.next_model, self.specialised, self.awaited, ops, texts = state
         self._ops, self.texts = dict(ops), dict(texts)

@@ -162,7 +162,7 @@ PASSES = (
     Pass("add-monads", lambda state: add_monads(_form(state), state.find)),
     Pass("hand-out-gradients", lambda state: hand_out_gradients(_form(state))),
     Pass("merge-loads", lambda state: _each(state, merge_loads)),
-    Pass("number-functions", lambda state: number_functions(_form(state))),
+    Pass("number-functions", lambda state: number_functions(_form(state), state.numbers)),
     Pass("lift-closures", lambda state: lift_closures(_form(state))),
     Pass("enforce-order", lambda state: _each(state, enforce_order)),
     Pass("name-for-text", _name_for_text),

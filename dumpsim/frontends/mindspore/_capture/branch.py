@@ -48,6 +48,7 @@ def branch(
     truth = truth_of(test)
     tracer = capturing()
     numbering.truth(tracer, position, test)
+    numbering.control(tracer, position, "if", 2 if isinstance(truth, bool) else 3)
     if isinstance(truth, bool):
         with _InsideBranch(tracer, fixed=fixed, variables=get):
             (then if truth else other)()
@@ -80,6 +81,7 @@ def choose(
     truth = truth_of(test)
     tracer = capturing()
     numbering.truth(tracer, position, test)
+    numbering.control(tracer, position, "if", 2 if isinstance(truth, bool) else 3)
     if isinstance(truth, bool):
         with _InsideBranch(tracer):
             return then() if truth else other()

@@ -24,7 +24,9 @@ from dumpsim.frontends.mindspore.parallel._settings import (
     slice_weights,
     with_weights,
 )
+from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Graph, Value
+from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.program import Program
 from dumpsim.runtime.session import Session
@@ -342,6 +344,8 @@ def _compile(
     saver = graph_saver(session)
     saved = saver.save if saver.active else None
     session.ids.take((tracer.resolved if back is None else back).taken(session.ids.resolved))
+    differentiates = back is not None or any(node.op_type == GRADIENT for node in everything(tracer.graph.trail))
+    session.ids.awaited = None if differentiates else tracer.specialised.count
     if parallel is not None:
         parallel = with_weights(parallel, tracer.graph)
     program = session.build(tracer.graph, saved=saved, parallel=parallel)

@@ -16,7 +16,16 @@ from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import CaptureError
-from dumpsim.frontends.mindspore._capture import numbering, resolutions, rewrite, sharing, trace, values, vendor
+from dumpsim.frontends.mindspore._capture import (
+    numbering,
+    resolutions,
+    rewrite,
+    sharing,
+    specialisations,
+    trace,
+    values,
+    vendor,
+)
 from dumpsim.frontends.mindspore._capture.branch import branch, choose, conditional
 from dumpsim.frontends.mindspore._capture.callee import CellBase
 from dumpsim.frontends.mindspore._capture.condition import leaving, negation, static
@@ -25,6 +34,7 @@ from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.frontends.mindspore._capture.lookup import is_library, look_up
 from dumpsim.frontends.mindspore._capture.loop import ending, loop, turn
 from dumpsim.frontends.mindspore._capture.shortcircuit import conjunction, disjunction
+from dumpsim.frontends.mindspore._capture.specialised import signature
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
 from dumpsim.frontends.mindspore._current import capturing
@@ -230,7 +240,8 @@ def call(position: Position, function: Any, /, *args: Any, **kwargs: Any) -> Any
     look_up(tracer, position.whole.line, rewritten)
     numbering.function(tracer, position, function, args, kwargs)
     target = getattr(function, "__func__", function)
-    tracer.at(position, entering=isinstance(target, types.FunctionType) or _is_cell(function))
+    is_function = isinstance(target, types.FunctionType) and not _is_operator(function)
+    tracer.at(position, entering=is_function or _is_cell(function))
     return called(function, *args, **kwargs)
 
 
@@ -240,7 +251,7 @@ def called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if tracer is not None:
         function = _entry(function)
     target = getattr(function, "__func__", function)
-    if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType):
+    if tracer is None or _is_cell(function) or not isinstance(target, types.FunctionType) or _is_operator(function):
         return function(*args, **kwargs)
     if is_library(inspect.unwrap(target)) or target.__name__ == "<lambda>" or rewrite.is_rewritten(target):
         return _entered(tracer, function, *args, **kwargs)
@@ -267,6 +278,8 @@ def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any
         if plain.__name__ == "<lambda>" or rewrite.is_rewritten(plain):
             return continued(*start, function(*args, **kwargs))
         new = rewritten(plain)
+        frame.instance = (id(plain), id(getattr(function, "__self__", None)), signature((*args, *kwargs.items())))
+        tracer.specialised.function(frame.instance)
         frame.definition = new.definition
         begin(tracer, new)
         if target is not function:
@@ -296,6 +309,9 @@ def call_cell(cell: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     def run(*args: Any, **kwargs: Any) -> Any:
         with tracer.entering(scope=trace.scope_of(cell), cell=cell, name=f"{type(cell).__name__}.construct") as frame:
             frame.definition = construct.definition
+            if not is_library(type(cell).construct):
+                frame.instance = (id(cell), signature((*args, *kwargs.items())))
+                tracer.specialised.function(frame.instance)
             begin(tracer, construct)
             start = tracer.mark()
             return continued(*start, cell._run_construct(partial(construct.function, cell), args, kwargs))
@@ -311,6 +327,12 @@ def _entry(function: Any) -> Any:
     method = inspect.getattr_static(type(function), "__call__", None)
     own = isinstance(method, types.FunctionType) and not _is_cell(function) and not is_library(method)
     return types.MethodType(method, function) if own and method is not None else function
+
+
+def _is_operator(function: Any) -> bool:
+    """Whether a method of a tensor is an operator to the vendor, not a function that has one. [observed 2.10]"""
+    name = getattr(function, "__name__", "")
+    return specialisations.CALLS.get(f"Tensor.{name}") == "" and values.is_tensor(getattr(function, "__self__", None))
 
 
 def _is_cell(value: Any) -> bool:

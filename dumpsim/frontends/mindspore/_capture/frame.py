@@ -1,6 +1,7 @@
 """The position of a capture in the script: frames, scopes and source positions."""
 
 import ast
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +79,9 @@ class Frame:
     is_straight: bool = False  # the function has no branches and loops
     loops: object = field(default_factory=object)  # identifies the unrolled loops of the function
     formals: dict[Node, object] = field(default_factory=dict)  # values that are formal parameters now, with their loops
+    instance: Hashable = None  # the function and the types of its arguments
+    turns: int = 0  # number of unrolled iterations so far
+    is_turning: bool = False  # an unrolled iteration is being captured
     made: set[int] = field(default_factory=set)  # ids of the nodes created by this frame's statements
 
     def lines(self) -> tuple[SourceLine, ...]:

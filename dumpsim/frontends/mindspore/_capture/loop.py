@@ -7,7 +7,7 @@ from typing import Any
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.errors import ScriptTypeError
-from dumpsim.frontends.mindspore._capture import values
+from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.condition import as_bool, static, truth_of
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.jump import RESULT, JumpError
@@ -91,6 +91,10 @@ def ending(
     if tracer is None or state is None or isinstance(truth, bool):
         raise JumpError(path, line, flags=True)  # decided at capture, or in a loop that is unrolled
     look_beyond(tracer, position)
+    tracer.specialised.truth(position, truth)
+    numbering.control(tracer, position, "if", 3)
+    if "break" in ends:
+        numbering.control(tracer, position, "end", 1)
     state.jumps = True
     tracer.shared.jumps.append((path, line))
     before, outer = get(), state.get()
@@ -131,6 +135,10 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
         frame = tracer.frame
         frame.formals.update((symbol, frame.loops) for symbol in symbols if isinstance(symbol, Node))
         tracer.calls.turn(is_last=is_last)
+        frame.turns += 1
+        frame.is_turning = not is_last
+        if frame.instance is not None:
+            tracer.specialised.add(("turn", frame.instance, frame.turns), 2)
         tracer.frame.blocks += 1  # the rest of the function is nested in the vendor's loop functions
 
 
@@ -157,10 +165,12 @@ def loop(
         first = truth_of(test())
     tracer.resolved.back_to(start)
     if isinstance(first, bool):
+        tracer.specialised.give_up("while")
         while static(position, test()):
             body()
         return
     look_beyond(tracer, position)
+    numbering.control(tracer, position, "while", 3)
     before = get()
     lifted: set[int] = set()
     while True:

@@ -113,6 +113,7 @@ def operator(tracer: "Tracer | None", position: Position, name: str, *operands: 
     """Count a Python operator (``Add``, ``NotEq``, ``In``, ``USub``, ``Not``); `position` marks an augmented one."""
     if tracer is None or not _counts(position):
         return
+    tracer.specialised.operator(position, name, operands)
     kinds = [_kind(operand) for operand in operands]
     kind = "tensor" if "tensor" in kinds else kinds[0]
     label = "Aug" + name if position.form == "augmented" else name
@@ -123,13 +124,21 @@ def operator(tracer: "Tracer | None", position: Position, name: str, *operands: 
 def truth(tracer: "Tracer | None", position: Position, condition: Any) -> None:
     """Count a condition that Python evaluates."""
     if tracer is not None and _counts(position):
+        tracer.specialised.truth(position, condition)
         tracer.resolved.note(resolutions.TRUTH["tensor" if _is_symbolic(condition) else ""])
+
+
+def control(tracer: "Tracer | None", position: Position, kind: str, count: int) -> None:
+    """Count the functions of a branch or loop."""
+    if tracer is not None and _counts(position):
+        tracer.specialised.control(position, kind, count)
 
 
 def subscript(tracer: "Tracer", position: Position, value: Any, index: Any) -> None:
     """Count ``value[index]``."""
     if not _counts(position):
         return
+    tracer.specialised.subscript(position, value, index)
     if not values.is_tensor(value):
         kind = "part" if isinstance(index, slice) else "sequence"
     elif values.is_tensor(index):
@@ -142,12 +151,14 @@ def subscript(tracer: "Tracer", position: Position, value: Any, index: Any) -> N
 def iteration(tracer: "Tracer | None", position: Position) -> None:
     """Count a ``for``."""
     if tracer is not None and _counts(position):
+        tracer.specialised.control(position, "for", 2)
         tracer.resolved.note(resolutions.ITERATION)
 
 
 def attribute(tracer: "Tracer | None", position: Position, value: Any, name: str) -> None:
     """Count a computed property of a tensor."""
     if tracer is not None and _counts(position) and values.is_tensor(value):
+        tracer.specialised.attribute(position, value, name)
         tracer.resolved.note(resolutions.PROPERTIES[name], constants=(name, value.ndim))
 
 
@@ -155,6 +166,7 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
     """Count a call in the script: of a function of the framework, of Python, or of the script."""
     if not _counts(position):
         return
+    tracer.specialised.call(position, called, args, kwargs)
     plain = inspect.unwrap(getattr(called, "__func__", called))
     name = getattr(plain, "__name__", "")
     owner = getattr(called, "__self__", None)
@@ -181,6 +193,7 @@ def function(tracer: "Tracer", position: Position, called: Any, args: tuple[Any,
 
 def cell(tracer: "Tracer", called: Any, args: tuple[Any, ...]) -> None:
     """Count a call of a cell of the framework."""
+    tracer.specialised.cell(called, args)
     if type(called).__module__.startswith(_FRAMEWORK):
         name = type(called).__name__
         table = resolutions.CELLS

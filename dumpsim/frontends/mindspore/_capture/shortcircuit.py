@@ -34,6 +34,8 @@ def _joined(position: Position, operands: Sequence[Callable[[], Any]], *, stops:
         if isinstance(truth, bool):
             return first if truth is stops else value(at + 1)
         assert tracer is not None
+        tracer.specialised.truth(position, truth)
+        numbering.control(tracer, position, f"side {at}", 2)
         sides = (lambda: value(at + 1)), (lambda: first)
         return either(tracer, position, truth, *(sides[::-1] if stops else sides))
 

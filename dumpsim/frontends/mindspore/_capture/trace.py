@@ -13,6 +13,7 @@ from dumpsim.frontends.mindspore._capture import numbering, values
 from dumpsim.frontends.mindspore._capture.frame import Frame, Position
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._capture.sharing import Shared
+from dumpsim.frontends.mindspore._capture.specialised import Specialised
 from dumpsim.frontends.mindspore._extent import refuse_open
 from dumpsim.graph.block import opened
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, text_of
@@ -38,11 +39,12 @@ class Tracer:
     def __init__(self, name: str) -> None:
         self.name = name
         self.graph = Graph(name=name)
-        self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name)]
+        self.frames: list[Frame] = [Frame(scope="Default", call_scope="Default", name=name, instance="root")]
         self._open: list[Graph] = [self.graph]
         self._weights: dict[int, Parameter] = {}
         self.calls = CallStack(name)
         self.resolved = numbering.Resolved()
+        self.specialised = Specialised(self)
         self.shared = Shared()
         self.rules: dict[int, Any] = {}  # the script's gradient rules, by id of the custom-gradient node
         self._functions: dict[int, tuple[Any, str]] = {}  # each function with the scope of its first call

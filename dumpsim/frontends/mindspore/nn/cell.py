@@ -131,7 +131,9 @@ class Cell(CellTree):
     @staticmethod
     def _write(parameter: Parameter, value: Tensor) -> None:
         """``self.weight = value``: an operator Assign in a graph."""
-        if capturing() is not None:
+        tracer = capturing()
+        if tracer is not None:
+            tracer.specialised.assignment(parameter, value)
             call("Assign", [parameter, value])
         else:
             parameter.set_data(value)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import is_number
@@ -28,6 +29,9 @@ def written(name: str, x: Tensor, other: Any) -> Tensor:
     """Compute the value and assign it to `x`."""
     of_tensor, of_number, alpha = _OPERATORS[name]
     op_type = of_number if is_number(other) else of_tensor
+    tracer = capturing()
+    if tracer is not None:
+        tracer.specialised.augmented()
     value = single(op_type, [x, other, 1] if alpha else [x, other])
     assigned = single("Assign", [x, value])
     if isinstance(assigned._symbol, Node):
