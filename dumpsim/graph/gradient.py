@@ -150,7 +150,9 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     definition = builder.definition(node.op_type)
     if definition.stop:
         if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # it computes a branch's condition
-            live = [isinstance(v, Node) and _has_fractions(v.abstract) for v in node.operands]
+            live = [
+                isinstance(v, Node) and (_is_truth(v.abstract) or _has_fractions(v.abstract)) for v in node.operands
+            ]
             return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, live, strict=True)]
         return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:

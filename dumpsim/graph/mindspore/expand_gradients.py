@@ -23,7 +23,7 @@ from dumpsim.graph.mindspore.unused import Effects
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["expand_gradients", "gradients_of"]
+__all__ = ["expand_gradients", "gradients_of", "order_branches"]
 
 
 def expand_gradients(
@@ -35,7 +35,8 @@ def expand_gradients(
 ) -> Graph:
     """Replace every gradient node by a backward pass, in the graph and in its blocks.
 
-    Nodes are expanded in program order, so the inner one comes first in a gradient of a gradient.
+    The outputs of branches are in their order (`order_branches`). Nodes are expanded in program order, so the inner one
+    comes first in a gradient of a gradient.
     [source meta_fg_prim_eliminate.cc: the gradient operators without one in their function are expanded first]
 
     Parameters
@@ -56,8 +57,6 @@ def expand_gradients(
         If an operator on the way has no gradient.
     """
     gradients = [node for node in everything(graph.trail) if node.op_type == GRADIENT]
-    if gradients:
-        _order_outputs(graph)
     for node in gradients:
         given = gradient_of(node).nodes
         for loop in everything(below([outputs_of(node)]) if given is None else given):
@@ -67,13 +66,21 @@ def expand_gradients(
     return graph
 
 
-def _order_outputs(graph: Graph) -> None:
-    """Sort the outputs of branches, before their gradients depend on the order."""
+def order_branches(graph: Graph) -> None:
+    """Sort the outputs of branches of a network with gradients, before these depend on the order.
+
+    Code that nothing needs counts, too: the vendor's parser makes the order.
+    """
+    if any(node.op_type == GRADIENT for node in everything(graph.trail)):
+        _order_branches(graph)
+
+
+def _order_branches(graph: Graph) -> None:
     for at, node in enumerate(graph.trail):
         if node.op_type == "If" and not (control_of(node).jumps or control_of(node).tails) and graph.output is not None:
             order_outputs(node, graph.trail[at + 1 :], graph.output)
         for block in node.blocks:
-            _order_outputs(block)
+            _order_branches(block)
 
 
 def gradients_of(

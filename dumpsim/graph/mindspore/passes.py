@@ -12,7 +12,7 @@ from dumpsim.graph.mindspore.cut import cut
 from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
-from dumpsim.graph.mindspore.expand_gradients import expand_gradients
+from dumpsim.graph.mindspore.expand_gradients import expand_gradients, order_branches
 from dumpsim.graph.mindspore.funcform import FuncForm, number_functions
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
@@ -64,8 +64,9 @@ def _merge_equal(state: Compilation) -> None:
 
 def _expand_gradients(state: Compilation) -> None:
     """Replace gradient nodes by backward passes; for a split network, record the layouts of gradients."""
+    order_branches(state.captured)
     nodes = list(everything(state.captured.trail))
-    if any(node.op_type == "While" for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
+    if any(node.op_type in ("If", "While") for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
         drop_unused(state.captured, state.find)  # unused variables of loops have no gradients
     tell = None if state.sharding is None else state.sharding.note_gradient
     expand_gradients(state.captured, state.find, tell=tell)

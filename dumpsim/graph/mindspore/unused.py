@@ -79,6 +79,7 @@ class Effects:
 
     def _is_effect(self, node: Node) -> bool:
         reads = any(isinstance(value, Parameter) and value.is_weight for value in node.operands)
+        reads = reads or (node.op_type == DEAD and bool(node.attrs["reads"]))
         return reads or (self.is_busy(node) if node.blocks else self.writes(node))
 
     def _is_block_busy(self, block: Graph, loops: frozenset[object]) -> bool:
@@ -242,7 +243,7 @@ class _Dropper:
                 self._move(node, node.operands[0])
 
     def _left(self, node: Node) -> list[Node]:
-        if id(node) in self._live:
+        if id(node) in self._live or node.op_type == DEAD:
             return [node]
         if node.blocks or node.op_type == "MakeTuple":
             return []

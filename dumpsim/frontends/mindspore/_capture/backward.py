@@ -21,7 +21,7 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient_builder import Parts
 from dumpsim.graph.gradient_control import below, everything, replace_inner
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied
-from dumpsim.graph.mindspore.expand_gradients import expand_gradients, gradients_of
+from dumpsim.graph.mindspore.expand_gradients import expand_gradients, gradients_of, order_branches
 from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.mindspore.merge import merge_equal
 from dumpsim.graph.mindspore.simplify import simplify
@@ -103,6 +103,7 @@ def saving(tracer: Tracer, result: Any) -> Backward | None:
     results = [tracer.value_of(tensor) for tensor in values.tensors_in(result)]
     whole = Node(op_type="MakeTuple", operands=results, abstract=TupleType(items=tuple(v.abstract for v in results)))
     graph.output = whole
+    order_branches(graph)
     expand_gradients(graph, find)  # gradients taken by the script itself
     merge_equal(simplify(drop_unused(graph, find)), find)  # differentiation works on the compiled graph [observed 2.10]
     results = whole.operands
