@@ -167,25 +167,25 @@ def check_call(call: Call, size: int) -> Collective:
     >>> check_call(Call(op="Broadcast", tensors=(("float32", (2,)),), root=4), 4)
     Traceback (most recent call last):
         ...
-    dumpsim.core.errors.BadInputError: Broadcast: 4 is not a member's index in the group; allowed: 0 to 3
+    dumpsim.core.errors.BadInputError: Broadcast: member 4 is not in the group; allowed: 0 to 3
     """
     found = collective(call.op)
     where = call.name or call.op
     legal = _REDUCED if found.reduces else _MOVED
     for kind, _ in (*call.tensors, *call.expected):
         if kind not in legal:
-            raise BadInputError(f"{kind} is not a number type of {call.op}", where=where, allowed=sorted(legal))
+            raise BadInputError(f"unsupported number type {kind}", where=where, allowed=sorted(legal))
         if found.reduces and kind == "complex64" and call.reduce != "sum":
-            raise BadInputError(f"complex64 has no {call.reduce}", where=where, allowed=["sum"])
+            raise BadInputError(f"unsupported reduction {call.reduce!r} of complex64", where=where, allowed=["sum"])
     if found.reduces and call.reduce not in REDUCTIONS:
         raise BadInputError(
-            f"{call.reduce!r} is not a reduction",
+            f"unknown reduction {call.reduce!r}",
             where=where,
             allowed=REDUCTIONS,
             nearest=nearest(call.reduce, REDUCTIONS),
         )
     if (found.rooted or found.shares is None) and not 0 <= call.root < size:
-        what = f"{call.root} is not a member's index in the group"
+        what = f"member {call.root} is not in the group"
         raise BadInputError(what, where=where, allowed=[f"0 to {size - 1}"])
     if call.sends or call.receives:
         _check_counts(call, size, where)

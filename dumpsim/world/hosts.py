@@ -51,7 +51,7 @@ def turns(schedule: str) -> Callable[[Sequence[int], int], int]:
         draws = random.Random(int(seed))
         return lambda runnable, last: draws.randrange(len(runnable))
     raise BadInputError(
-        f"{schedule!r} is not an order of turns",
+        f"unknown order of turns {schedule!r}",
         where="--schedule",
         allowed=SCHEDULES,
         nearest=nearest(schedule, SCHEDULES),

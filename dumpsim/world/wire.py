@@ -53,7 +53,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
     """
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > LONGEST:
-        raise WireError(f"a message of {len(text)} bytes", allowed=[f"at most {LONGEST}"])
+        raise WireError(f"message of {len(text)} bytes is too long", allowed=[f"at most {LONGEST}"])
     return _LENGTH.pack(len(text)) + text
 
 
@@ -90,7 +90,7 @@ class Frames:
         while len(self._bytes) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._bytes)
             if length > self.limit:
-                raise WireError(f"a message of {length} bytes", allowed=[f"at most {self.limit}"])
+                raise WireError(f"message of {length} bytes is too long", allowed=[f"at most {self.limit}"])
             end = _LENGTH.size + length
             if len(self._bytes) < end:
                 break

@@ -372,7 +372,7 @@ def test_invalid_groups():
         ({"op": "AllReduce", "tensors": (("uint8", (1,)),), "reduce": "sum"}, "uint8"),
         ({"op": "AllReduce", "tensors": (("int8", (1,)),), "reduce": "mean"}, "mean"),
         ({"op": "ReduceScatter", "tensors": (("int8", (3,)),), "reduce": "sum"}, "first axis"),
-        ({"op": "Send", "tensors": (("int8", (3,)),), "root": 2}, "2 is not a member's index"),
+        ({"op": "Send", "tensors": (("int8", (3,)),), "root": 2}, "member 2 is not in the group"),
         ({"op": "AlltoAllV", "tensors": (("int8", (3,)),), "sends": (1, 1), "receives": (1, 1)}, "2 of 3 elements"),
     ],
 )

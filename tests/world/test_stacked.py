@@ -73,9 +73,9 @@ def test_equal_tensors_of_all_members():
     ("call", "text"),
     [
         (Call(op="AllReduces"), "unknown collective"),
-        (Call(op="AllReduce", tensors=(("float64", (2,)),), reduce="sum"), "float64 is not a number type of AllReduce"),
-        (Call(op="AllReduce", tensors=(("int8", (2,)),), reduce="mean"), "'mean' is not a reduction"),
-        (Call(op="Broadcast", tensors=(("int8", (2,)),), root=SIZE), "4 is not a member's index in the group"),
+        (Call(op="AllReduce", tensors=(("float64", (2,)),), reduce="sum"), "unsupported number type float64"),
+        (Call(op="AllReduce", tensors=(("int8", (2,)),), reduce="mean"), "unknown reduction 'mean'"),
+        (Call(op="Broadcast", tensors=(("int8", (2,)),), root=SIZE), "member 4 is not in the group"),
         (Call(op="ReduceScatter", tensors=(("int8", (6,)),), reduce="sum"), "4 members cannot share the first axis"),
     ],
 )
