@@ -137,8 +137,8 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     """Create the gradient of a branch: a branch on the same condition.
 
     Its operands are the condition, the branch, the gradients of the branch's outputs, and the values whose gradients it
-    returns. Its sides take the gradients as parameters, since the vendor's compiler knows nothing about them there, but
-    they know constant ones. [observed 2.10: r611_037, r88_037]
+    returns. Its sides take the gradients as parameters, since the vendor's compiler does not know them there; constant
+    gradients are used directly. [observed 2.10: r611_037, r88_037]
     """
     wanted = outer_of(node, needed)
     assert isinstance(node.abstract, TupleType)

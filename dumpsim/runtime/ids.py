@@ -24,8 +24,8 @@ class Ids:
     resolved: set[str] = field(default_factory=set)  # operators that have taken a number
     next_model: int = 1
     texts: dict[tuple[str, str], int] = field(default_factory=dict)  # of IR text, in the latest compile
-    specialised: int | None = 0  # functions that type inference has specialised, None where nobody can tell
-    awaited: int | None = None  # how many of the network that is compiled next
+    specialised: int | None = 0  # functions that type inference has specialised; None if unknown
+    awaited: int | None = None  # how many it specialises in the network compiled next
     _ops: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def graph(self) -> int:
@@ -68,7 +68,7 @@ class Ids:
         >>> ids = Ids(awaited=94)
         >>> ids.functions(9), ids.specialised
         (95, 103)
-        >>> ids.functions(1), ids.specialised  # nobody counted what the second network calls
+        >>> ids.functions(1), ids.specialised  # the functions of the second network were not counted
         (None, None)
         """
         if self.specialised is None or self.awaited is None:

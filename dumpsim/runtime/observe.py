@@ -320,7 +320,8 @@ class Observers:
 def _outputs(binding: Binding, call: Call, place: "ReaderOf | None" = None) -> tuple[TensorRef, ...]:
     """Return references to a call's current outputs.
 
-    What gives out a formal parameter's memory, as Reshape, has none of its own. [spec vendor 2.11; observed 2.10]
+    A call that returns the memory of a formal parameter, such as Reshape, has no memory of its own. [spec
+    vendor 2.11; observed 2.10]
     """
     is_own = binding.plan.kernel_graph.is_own
     return tuple(

@@ -69,7 +69,7 @@ def expand_gradients(
 def order_branches(graph: Graph) -> None:
     """Sort the outputs of branches of a network with gradients, before these depend on the order.
 
-    Code that nothing needs counts, too: the vendor's parser makes the order.
+    Dead code counts, too: the order comes from the vendor's parser.
     """
     if any(node.op_type == GRADIENT for node in everything(graph.trail)):
         _order_branches(graph)
