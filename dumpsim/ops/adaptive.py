@@ -1,6 +1,7 @@
 """Optimizer steps that adapt the rate of each element; each writes the Parameter and its state in place."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def _step(
     *,
     outputs: int | None = None,
     written: str = "",
+    ignored: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     **attrs: Any,
 ) -> OpDef:
     """Return an optimizer that writes the first `state` of its operands; the gradient is called grad or delta.
@@ -67,6 +69,7 @@ def _step(
         input_names=list(named) if written else (),
         output_names=written.split(),
         updates=tuple(range(state)),
+        ignored=ignored,
         alias={at: at for at in range(results)},
         side_effect="mem",
         stop=True,
@@ -187,7 +190,10 @@ OPS = (
         "var mean_gradient mean_square mom grad learning_rate rho momentum epsilon", 4, _centred_rms_prop, outputs=1,
         use_locking=False,
     ),
-    _step("ApplyAdagrad", "var accum lr grad", 2, _adagrad, update_slots=True),
+    _step(
+        "ApplyAdagrad", "var accum lr grad", 2, _adagrad, update_slots=True,
+        ignored={"CPU": ("update_slots",)},  # [observed 2.10]
+    ),
     _step("ApplyAdagradV2", "var accum lr grad", 2, _adagrad_v2, epsilon=1e-6, update_slots=True),
     _step("ApplyAdadelta", "var accum accum_update lr rho epsilon grad", 3, _adadelta),
     _step(

@@ -196,10 +196,13 @@ def _grad_silu(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 
 def _infer_clamp(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("ClampScalar", abstracts[0], "input")
-    return output(x.dtype, x.shape)
+    is_float = any(isinstance(constant(bound), float) for bound in abstracts[1:])
+    return output(dtype("float32") if is_float and x.dtype.kind in ("int", "uint") else x.dtype, x.shape)
 
 
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Array:
+    if x.dtype.kind in "iu" and (isinstance(low, float) or isinstance(high, float)):
+        x = np.asanyarray(x, np.float32)  # [observed 2.10]
     if low is not None:
         x = np.maximum(x, np.asanyarray(low, x.dtype))
     return x if high is None else np.minimum(x, np.asanyarray(high, x.dtype))

@@ -207,8 +207,12 @@ def type_of(value: Any) -> Any:
     return value
 
 
+# operators whose errors of shapes name their operands so [observed 2.10]
+_INPUT_AND_OTHER = frozenset({"AddExt", "FloorDiv", "LogAddExp2", "NotEqual", "Select", "SubExt"})
+
+
 def broadcast(
-    op: str, first: Sequence[int], second: Sequence[int], names: tuple[str, str] = ("input1", "input2")
+    op: str, first: Sequence[int], second: Sequence[int], names: tuple[str, str] | None = None
 ) -> tuple[int, ...]:
     """Return the broadcast shape of two operands; -1 is a dimension that is known only at run time.
 
@@ -217,6 +221,7 @@ def broadcast(
     ScriptValueError
         Two dimensions differ and neither is 1.
     """
+    names = names or (("input", "other") if op in _INPUT_AND_OTHER else ("input1", "input2"))
     rank = max(len(first), len(second))
     left = (1,) * (rank - len(first)) + tuple(first)
     right = (1,) * (rank - len(second)) + tuple(second)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,43 @@ def _op(name: str) -> "Callable[..., Tensor]":
     """Return a function of ``ops``."""
     function: Callable[..., Tensor] = unobserved(getattr(import_module("dumpsim.frontends.mindspore.ops"), name))
     return function
+
+
+# method -> its arguments in the other signature, and those of the function that it calls [observed 2.10]
+_OTHER_NAMES = MappingProxyType(
+    {
+        "all": {"dim": "axis", "keepdim": "keep_dims"},
+        "any": {"dim": "axis", "keepdim": "keep_dims"},
+        "argmin": {"dim": "axis", "keepdim": "keepdims"},
+        "argsort": {"dim": "axis"},
+        "chunk": {"dim": "axis"},
+        "cumsum": {"dim": "axis"},
+        "diagonal": {"axis1": "dim1", "axis2": "dim2"},
+        "index_select": {"dim": "axis"},
+        "isclose": {"x2": "other"},
+        "logical_and": {"y": "other"},
+        "logical_or": {"y": "other"},
+        "matmul": {"tensor2": "other"},
+        "mean": {"dim": "axis", "keepdim": "keep_dims"},
+        "narrow": {"dim": "axis"},
+        "permute": {"dims": "axis"},
+        "prod": {"dim": "axis", "keepdim": "keep_dims"},
+        "remainder": {"divisor": "other"},
+        "sort": {"dim": "axis"},
+        "split": {"split_size": "split_size_or_sections", "dim": "axis"},
+        "squeeze": {"dim": "axis"},
+        "std": {"dim": "axis", "correction": "ddof", "keepdim": "keepdims"},
+        "unbind": {"dim": "axis"},
+        "unsqueeze": {"axis": "dim"},
+        "var": {"dim": "axis", "correction": "ddof", "keepdim": "keepdims"},
+    }
+)
+
+
+def _renamed(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of a method by the names of the function that it calls."""
+    other = _OTHER_NAMES.get(name, {})
+    return {other.get(key, key): value for key, value in options.items()}
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -108,7 +145,7 @@ def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any, *args: Any, **options: Any) -> Any:
         check(path, args, options)
-        return function(self, *args, **options)
+        return function(self, *args, **(_renamed(name, options) if options else options))
 
     return method
 
@@ -217,6 +254,12 @@ class TensorMethods:
         return _op("div")(self, other, rounding_mode=rounding_mode)
 
     divide = div
+
+    def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
+        """Return running sums along `axis`, of all elements without one, in another number type in the end."""
+        whole = _op("reshape")(self, (-1,)) if axis is None else self
+        total = _op("cumsum")(whole, axis or 0)
+        return total if dtype is None else _op("cast")(total, dtype)
 
     def argmin(self, axis: Any = None, keepdims: bool = False) -> "Tensor":
         """Index of the smallest element along `axis`, or of all elements without one."""

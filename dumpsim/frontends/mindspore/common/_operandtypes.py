@@ -3,20 +3,37 @@
 The types are those that the real package lists in its errors (``record_operand_types.py``); graphs have other texts.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, NoneType
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["Argument", "check", "is_tensor", "parsed", "plain", "record", "type_name"]
+__all__ = [
+    "Argument",
+    "check",
+    "check_is_tensor",
+    "is_tensor",
+    "parsed",
+    "plain",
+    "record",
+    "takes",
+    "type_name",
+    "type_text",
+]
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def is_tensor(value: Any) -> bool:
@@ -86,6 +103,10 @@ class Argument:
     optional: bool
     tensor: bool
 
+    def is_number(self, value: Any) -> bool:
+        """Whether a value is the number of a string."""
+        return self.kinds == ("string",) and isinstance(value, int)
+
     def takes(self, value: Any) -> bool:
         """Whether a value has one of the types."""
         if value is None:
@@ -150,6 +171,11 @@ def type_name(value: Any) -> str:
         return type(value).__name__
     if isinstance(value, str):
         return "string"
+    return type_text(value)
+
+
+def type_text(value: Any) -> str:
+    """Return the text of a value's type: ``<class 'mindspore.common.tensor.Tensor'>``."""
     return str(type(value)).replace("dumpsim.frontends.", "")
 
 
@@ -181,6 +207,29 @@ def plain(definition: OpDef, operands: Sequence[Any]) -> list[Any]:
     return given
 
 
+def check_is_tensor(name: str, value: Any, owner: str) -> None:
+    """Refuse an argument of a function of the vendor's library that is no Tensor, with the type as graphs call it.
+
+    Examples
+    --------
+    >>> check_is_tensor("input", (1, 2.0), "hardtanh")
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptTypeError: For 'hardtanh', the 'input' must be a Tensor, but got 'Tuple[Int64,Float32]'
+    """
+    if not is_tensor(value):
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be a Tensor, but got '{_abstract_name(value)}'")
+
+
+def _abstract_name(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        inner = [_abstract_name(one) for one in value]
+        listed = f"{inner[0]}*{len(inner)}" if len(set(inner)) == 1 < len(inner) else ",".join(inner)
+        return f"{'Tuple' if isinstance(value, tuple) else 'List'}[{listed}]"
+    known = {bool: "Bool", int: "Int64", float: "Float32", str: "String", NoneType: "None"}
+    return known.get(type(value), "TypeType" if isinstance(value, DType) else type(value).__name__)
+
+
 def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
     """Check the types of the operands.
 
@@ -198,21 +247,69 @@ def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) 
     """
     row = _row(definition.name, len(definition.operands))
     for argument, value in zip(row, operands, strict=False):
-        if (
-            (argument.tensor and is_tensor(value))
-            or argument.takes(value)
-            or (argument.kinds == ("string",) and isinstance(value, int))
-        ):  # a string as number
+        # a setting that is a string is a number here
+        if (argument.tensor and is_tensor(value)) or argument.takes(value) or argument.is_number(value):
             continue
         missing = len(row) - len(operands)
         given = [*operands, *definition.defaults[len(definition.defaults) - missing :]]
-        known = {**attrs, **{one.name: value for one, value in zip(row, given, strict=False)}}
-        called, settings = _arguments(definition.name) or ((), ())
-        texts = [
-            ", ".join(
-                f"{one.name}={'string' if one.kinds == ('string',) else type_name(known.get(one.name))}" for one in part
+        raise _refused(definition.name, {**attrs, **dict(zip((one.name for one in row), given, strict=False))})
+
+
+def takes(op_type: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Decorate a function that hands its arguments to a primitive in their order: op by op it checks them first.
+
+    Parameters
+    ----------
+    op_type : str
+        The primitive of the vendor, which need not be the operator that runs here. Its arguments are those of the call,
+        then those of the constructor.
+    """
+
+    def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: _P.args, **options: _P.kwargs) -> _R:
+            if capturing() is None and (options or not all(map(is_tensor, args))):
+                _check_call(op_type, signature, args, options)
+            return function(*args, **options)
+
+        return checked
+
+    return decorated
+
+
+def _check_call(op_type: str, signature: inspect.Signature, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+    try:
+        bound = signature.bind(*args, **options)
+    except TypeError:
+        return  # the function itself says so
+    bound.apply_defaults()
+    called, settings = _arguments(op_type) or ((), ())
+    values = dict(zip((one.name for one in (*called, *settings)), bound.arguments.values(), strict=False))
+    for argument in (*called, *settings):  # names are looked up before types are checked
+        value = values.get(argument.name)
+        if argument.kinds == ("mindspore.dtype",) and value is not None and not isinstance(value, DType):
+            raise ScriptTypeError(
+                f"For '{op_type}', the input '{argument.name}' should be mindspore dtype, but got {value}."
             )
-            for part in (settings, called)
-        ]
-        name = definition.name
-        raise ScriptTypeError(f'Failed calling {name} with "{name}({texts[0]})({texts[1]})".')
+        if argument.kinds == ("string",) and value is not None and not isinstance(value, str):
+            raise ScriptTypeError(
+                f"For '{op_type}', the input '{argument.name}' should be a str, but got {type(value)}."
+            )
+    if not all(one.takes(values[one.name]) for one in (*called, *settings) if one.name in values):
+        raise _refused(op_type, values)
+
+
+def _refused(op_type: str, values: Mapping[str, Any]) -> ScriptTypeError:
+    """Return the error of a call; arguments without a value have one of their type."""
+    called, settings = _arguments(op_type) or ((), ())
+    texts = [", ".join(f"{one.name}={_given(one, values)}" for one in part) for part in (settings, called)]
+    return ScriptTypeError(f'Failed calling {op_type} with "{op_type}({texts[0]})({texts[1]})".')
+
+
+def _given(argument: Argument, values: Mapping[str, Any]) -> str:
+    """Return the type that an error shows for an argument: strings and number types have been looked up before."""
+    if argument.name not in values or argument.kinds in (("string",), ("mindspore.dtype",)):
+        return argument.kinds[0]
+    return type_name(values[argument.name])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common._operandtypes import is_tensor, record, type_name
 
 __all__ = ["check", "overloaded"]
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _is_int(value: Any) -> bool:
@@ -123,12 +127,12 @@ def check(path: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
         raise ScriptTypeError(f'Failed calling {name} with "{name}({given})".')
 
 
-def overloaded(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def overloaded(path: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Decorate a function that checks its arguments against the recorded signatures first."""
 
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
-        def checked(*args: Any, **options: Any) -> Any:
+        def checked(*args: _P.args, **options: _P.kwargs) -> _R:
             check(path, args, options)
             return function(*args, **options)
 

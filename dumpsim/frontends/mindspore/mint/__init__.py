@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from dumpsim.frontends.mindspore._standin import vendored
-from dumpsim.frontends.mindspore.mint._renamed import find
+from dumpsim.frontends.mindspore.mint._renamed import checked, find
 
 __all__: list[str] = []
 
@@ -19,8 +19,8 @@ _OWN = ("function", "view")
 _RENAMED = """
 all(input, dim=None, keepdim=False): all(input, axis, keep_dims)
 any(input, dim=None, keepdim=False): any(x, axis, keep_dims)
-amax(input, dim=(), keepdim=False): amax(x, axis, keep_dims)
-amin(input, dim=(), keepdim=False): amin(x, axis, keep_dims)
+amax(input, dim=(), keepdim=False): amax(input, axis, keepdims)
+amin(input, dim=(), keepdim=False): amin(input, axis, keepdims)
 arccos(input): acos(input)
 arccosh(input): acosh(input)
 arcsin(input): asin(input)
@@ -33,7 +33,7 @@ concat(tensors, dim=0): cat(tensors, axis)
 cumsum(input, dim, dtype=None): cumsum(x, axis, dtype)
 gather(input, dim, index): gather_elements(x, dim, index)
 index_select(input, dim, index): index_select(input, axis, index)
-logsumexp(input, dim, keepdim=False): logsumexp(input, axis, keep_dims)
+logsumexp(input, dim, keepdim=False): logsumexp(input, dim, keepdim)
 prod(input, dim=None, keepdim=False, dtype=None): prod(input, axis, keep_dims, dtype)
 repeat_interleave(input, repeats, dim=None): repeat_interleave(input, repeats, axis)
 squeeze(input, dim=None): squeeze(input, axis)
@@ -53,7 +53,7 @@ def _own(name: str) -> Any:
         value = getattr(owners[0], name) if owners else find(name, "", _RENAMED)
     if value is None:
         raise AttributeError(name)
-    return value
+    return checked(name, value)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,76 @@ from typing import Any
 
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._api import mint_function
+from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._overloads import overloaded
 
-__all__ = ["find", "renamed", "signature_of"]
+__all__ = ["checked", "find", "renamed", "signature_of"]
+
+# functions of mint that hand their arguments to a primitive in their order; the operator that runs here may be another
+_PRIMITIVES = """
+acos arccos: AcosExt
+acosh arccosh: AcoshExt
+asin arcsin: AsinExt
+asinh arcsinh: AsinhExt
+atan arctan: AtanExt
+atan2 arctan2: Atan2Ext
+addmm: Addmm
+all: ReduceAll
+argmin: ArgMinExt
+argsort: ArgSort
+baddbmm: Baddbmm
+broadcast_to: BroadcastToView
+clone: Clone
+count_nonzero: CountNonZero
+cumsum: CumsumExt
+dot: Dot
+full: FillScalar
+full_like: FullLike
+index_select: IndexSelect
+logsumexp: LogSumExp
+mean: MeanExt
+mm: Mm
+ones_like: OnesLikeExt
+permute: TransposeView
+prod: ProdExt
+sort: SortExt
+std: Std
+sum: SumExt
+t: TExt
+topk: TopkExt
+trace: TraceExt
+tril: TrilExt
+var: Var
+zeros_like: ZerosLikeExt
+nn.functional.elu: EluExt
+nn.functional.glu: GLU
+nn.functional.layer_norm: LayerNormExt
+nn.functional.leaky_relu: LeakyReLUExt
+nn.functional.mse_loss: MSELossExt
+"""
+_OVERLOADED = ("clamp", "conv2d", "floor_divide", "lerp", "lt", "repeat_interleave", "xlogy")
+
+
+@cache
+def _primitives() -> dict[str, str]:
+    rows = (row.partition(": ") for row in _PRIMITIVES.strip().splitlines())
+    return {name: op_type for names, _, op_type in rows for name in names.split()}
+
+
+@cache
+def checked(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of ``mint`` that checks its arguments op by op, as the vendor's primitive does.
+
+    Parameters
+    ----------
+    path : str
+        Its name in ``mint``: ``acos``, ``nn.functional.elu``.
+    function : callable
+    """
+    if path in _OVERLOADED:
+        return overloaded(f"mint.{path}")(function)
+    op_type = _primitives().get(path)
+    return function if op_type is None else takes(op_type)(function)
 
 
 @cache

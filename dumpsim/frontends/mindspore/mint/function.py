@@ -404,14 +404,14 @@ def clone(input: Tensor) -> Tensor:
 
 
 def t(input: Tensor) -> Tensor:
-    """Transpose a matrix; return a vector unchanged.
+    """Exchange the first two axes; return a vector unchanged.
 
     Examples
     --------
     >>> t(Tensor([[1.0, 2.0]])).shape
     (2, 1)
     """
-    result: Tensor = ops.transpose(input, (1, 0)) if input.ndim == 2 else input
+    result: Tensor = ops.swapaxes(input, 0, 1) if input.ndim > 1 else input
     return result
 
 

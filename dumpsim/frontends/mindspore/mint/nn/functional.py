@@ -9,8 +9,9 @@ from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
-from dumpsim.frontends.mindspore.mint._renamed import find
+from dumpsim.frontends.mindspore.mint._renamed import checked, find
 from dumpsim.frontends.mindspore.ops.function._single import single
 
 __all__ = [
@@ -69,6 +70,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     return result
 
 
+@takes("LogSoftmaxExt")
 def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
     """Logarithm of `softmax`.
 
@@ -93,6 +95,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     return result
 
 
+@takes("Embedding")
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: Any = None) -> Tensor:
     """Rows of a table.
 
@@ -328,6 +331,7 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Any, reduction: s
     return total
 
 
+@takes("KLDiv")
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence of a distribution, given by its logarithm, from the target.
 
@@ -356,7 +360,7 @@ def _own(name: str) -> Any:
     value = None if name.startswith("_") else find(name, "nn.functional.", _RENAMED)
     if value is None:
         raise AttributeError(name)
-    return value
+    return checked(f"nn.functional.{name}", value)
 
 
 def __getattr__(name: str) -> Any:

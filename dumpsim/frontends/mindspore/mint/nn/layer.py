@@ -9,6 +9,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore._vendor import entries
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -48,7 +49,8 @@ class _Applied(Cell):
         return type(self).function(*inputs, **self.settings)
 
     def extend_repr(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        """Return the settings of the one cell that shows them. [observed 2.10]"""
+        return f"output_size={self.settings['output_size']}" if self.cls_name == "AdaptiveAvgPool2d" else ""
 
 
 @cache
@@ -68,7 +70,9 @@ def applied(row: str) -> type[Cell]:
         "__doc__": f"``{name}({arguments})``: `functional.{called}`.",
         "__module__": __name__,
     }
-    return type(name, (_Applied,), body)
+    entry = entries("mindspore.mint.nn").get(name)
+    home = entry.detail[1] if entry is not None and entry.kind == "from" else name  # Softmax is SoftmaxExt there
+    return type(home, (_Applied,), body)
 
 
 def _type(dtype: DType | None) -> DType:
@@ -165,7 +169,8 @@ class Linear(Cell):
 
     def extend_repr(self) -> str:
         return (
-            f"input_features={self.in_features}, output_features={self.out_features}, has_bias={self.bias is not None}"
+            f"input_features={self.in_features}, output_features={self.out_features}"
+            f"{', has_bias=True' if self.bias is not None else ''}"
         )
 
 
@@ -263,12 +268,15 @@ class LayerNorm(Cell):
     ) -> None:
         super().__init__()
         extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = extents, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = extents, eps, elementwise_affine
         self.weight: Any = _trained("ones", extents, dtype, "weight") if elementwise_affine else None
         self.bias: Any = _trained("zeros", extents, dtype, "bias") if elementwise_affine and bias else None
 
     def construct(self, input: Any) -> Any:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extend_repr(self) -> str:
+        return f"normalized_shape={self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Cell):
@@ -289,12 +297,15 @@ class GroupNorm(Cell):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        self.num_groups, self.eps = num_groups, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight: Any = _trained("ones", [num_channels], dtype, "weight") if affine else None
         self.bias: Any = _trained("zeros", [num_channels], dtype, "bias") if affine else None
 
     def construct(self, input: Any) -> Any:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extend_repr(self) -> str:
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
 class _BatchNorm(Cell):
@@ -313,11 +324,12 @@ class _BatchNorm(Cell):
         if not track_running_stats:
             raise UnsupportedError("track_running_stats=False is not emulated", where=f"mint.nn.{self.cls_name}")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         self.weight: Any = _trained("ones", [num_features], dtype, "weight") if affine else None
         self.bias: Any = _trained("zeros", [num_features], dtype, "bias") if affine else None
         self.running_mean = _trained("zeros", [num_features], dtype, "running_mean")
         self.running_var = _trained("ones", [num_features], dtype, "running_var")
-        self.num_batches_tracked = Parameter(initializer("zeros", [], mstype.int32), name="num_batches_tracked")
+        self.num_batches_tracked = Parameter(initializer("zeros", [], mstype.int64), name="num_batches_tracked")
         for parameter in (self.running_mean, self.running_var, self.num_batches_tracked):
             parameter.requires_grad = False
 
@@ -327,6 +339,12 @@ class _BatchNorm(Cell):
         return functional.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.momentum, self.eps
         )  # fmt: skip
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
 
 
 class BatchNorm1d(_BatchNorm):

@@ -14,6 +14,7 @@ from dumpsim.frontends.mindspore._capture.values import abstract_of
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import check
+from dumpsim.frontends.mindspore.common._overloads import overloaded
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.ops.promotion import operand_type
@@ -237,6 +238,7 @@ def greater_equal(input: Any, other: Any) -> Tensor:
 ge = greater_equal
 
 
+@overloaded("mint.less")
 def less(input: Any, other: Any) -> Tensor:
     """Whether elements of `input` are smaller; for a number, the composite operator LessScalar. [observed 2.10]"""
     return _with_number("LessScalar", input, other) if is_number(other) else binary("Less", input, other)

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import elementwise
 from dumpsim.frontends.mindspore.ops.function._single import single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import div, mul
-from dumpsim.frontends.mindspore.ops.function.reduce import reduce_sum
-from dumpsim.frontends.mindspore.ops.function.shape import reshape
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, maximum, mul, pow
+from dumpsim.frontends.mindspore.ops.function.reduce import max, reduce_sum
+from dumpsim.frontends.mindspore.ops.function.shape import reshape, stack
 
 __all__ = ["clip_by_global_norm", "clip_by_norm"]
 
@@ -21,7 +22,7 @@ def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: A
 
     Raises
     ------
-    ScriptTypeError, ScriptValueError
+    ScriptTypeError, ScriptValueError, UnsupportedError
         For anything but a list or tuple of tensors, and for a bound that is not positive.
 
     Examples
@@ -57,9 +58,39 @@ def _shaped(result: Tensor, tensor: Tensor) -> Tensor:
 
 
 def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """Like `clip_by_global_norm`, for one tensor or several, and for the Euclidean norm only."""
-    if norm_type != 2.0:
-        raise ScriptValueError(f"norm_type is {norm_type}", where="ops.clip_by_norm", allowed=("2.0",))
-    if error_if_nonfinite:
-        raise ScriptValueError("error_if_nonfinite is True", where="ops.clip_by_norm", allowed=("False",))
-    return clip_by_global_norm((x,), max_norm)[0] if isinstance(x, Tensor) else clip_by_global_norm(x, max_norm)
+    """Scale one tensor or several so that their joint norm is at most `max_norm`.
+
+    Raises
+    ------
+    ScriptRuntimeError
+        For a norm that is not finite, where `error_if_nonfinite` says so.
+
+    Examples
+    --------
+    >>> clip_by_norm(Tensor([3.0, 4.0]), 2.5).asnumpy().round(3)
+    array([1.5, 2. ], dtype=float32)
+    """
+    tensors = [x] if isinstance(x, Tensor) else x
+    if capturing() is not None:  # without a branch on the norm
+        if norm_type != 2.0 or error_if_nonfinite:
+            raise UnsupportedError("another norm in a graph", where="ops.clip_by_norm(norm_type)", allowed=("2.0",))
+        clipped = clip_by_global_norm(tensors, max_norm)
+        return clipped[0] if isinstance(x, Tensor) else clipped
+    if norm_type == float("inf"):
+        norms = [max(elementwise.absolute(tensor))[0] for tensor in tensors]
+        total = norms[0]
+        for norm in norms[1:]:
+            total = maximum(total, norm)
+    else:
+        total = _norm(norm_type, stack([_norm(norm_type, tensor) for tensor in tensors]))
+    if error_if_nonfinite and not np.isfinite(total.asnumpy()):
+        raise ScriptRuntimeError(f"For clip_by_norm, the total norm of order {norm_type} from input is non-finite.")
+    factor = div(max_norm, add(total, 1e-06))
+    if factor < 1:
+        tensors = [mul(factor, tensor) for tensor in tensors]
+    return tensors[0] if isinstance(x, Tensor) else type(x)(tensors)
+
+
+def _norm(order: float, tensor: Tensor) -> Tensor:
+    powers = reduce_sum(pow(tensor, order))
+    return elementwise.unshared_cast(pow(powers, 1.0 / order), tensor.dtype)

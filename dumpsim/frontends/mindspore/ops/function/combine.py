@@ -8,9 +8,10 @@ import numpy as np
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, sub
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
 from dumpsim.frontends.mindspore.ops.function.further import interpolate
 from dumpsim.frontends.mindspore.ops.function.shape import slice, strided_slice
@@ -89,6 +90,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     return inner_single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
 
 
+@takes("Trace")
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -103,9 +105,10 @@ def trace(input: Tensor) -> Tensor:
     return single("SumExt", [mul(input, ones), (), False, None])
 
 
-def softmin(x: Tensor, axis: int = -1) -> Tensor:
-    """Softmax of the negated elements."""
-    return single("Softmax", [single("Neg", [x]), (axis,)])
+def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
+    """Return the softmax of the elements times -1, in another number type where one is given."""
+    operand = x if dtype is None else unshared_cast(x, dtype)
+    return single("Softmax", [muls(operand, -1), axis])
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:

@@ -6,7 +6,9 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
@@ -47,6 +49,7 @@ def _filled(size: Any, value: Any, dtype: Any) -> Tensor:
     return Tensor._around(np.full(_extents(size), value, mstype.type_of(dtype).numpy))
 
 
+@takes("Zeros")
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """Zeros.
 
@@ -58,6 +61,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     return _filled(size, 0, dtype or mstype.float32)
 
 
+@takes("Ones")
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones."""
     return _filled(shape, 1, dtype or mstype.float32)
@@ -74,11 +78,13 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
     return full(shape, value, dtype=type)
 
 
+@takes("ZerosLike")
 def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Zeros in the shape of a tensor: a constant, since the shape is constant."""
     return _filled(input.shape, 0, dtype or input.dtype)
 
 
+@takes("OnesLike")
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Ones in the shape of a tensor."""
     return _filled(input.shape, 1, dtype or input.dtype)
@@ -164,12 +170,26 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
 
 def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     """Like `standard_normal`, with the extents as arguments."""
-    return _drawn("randn", np.random.standard_normal(_extents(size[0] if _is_shape(size) else size)), dtype)
+    _check_random("randn", seed, dtype)
+    return _drawn("randn", np.random.standard_normal(_shape_of(size)), dtype)
 
 
 def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     """Uniformly distributed numbers in [0, 1), with the extents as arguments."""
-    return _drawn("rand", np.random.random_sample(_extents(size[0] if _is_shape(size) else size)), dtype)
+    _check_random("rand", seed, dtype)
+    return _drawn("rand", np.random.random_sample(_shape_of(size)), dtype)
+
+
+def _check_random(name: str, seed: Any, dtype: Any) -> None:
+    if dtype is not None and dtype not in mstype.float_type:
+        raise ScriptValueError(f"For '{name}', the 'dtype' must be a float type, but got {dtype}.")
+    if seed is not None:
+        check_non_negative_int(seed, "seed", name)
+
+
+def _shape_of(size: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the shape that arguments name: one element where there are none."""
+    return _extents(size[0] if _is_shape(size) else size or (1,))
 
 
 def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:

@@ -1,16 +1,17 @@
 """Operators on one tensor, element by element."""
 
 from collections.abc import Callable
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, is_number, maximum, minimum, promote
+from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, cast_to, is_number, maximum, minimum, promote
 
 # function -> operator type, for functions that only call the operator
 _PLAIN = MappingProxyType(
@@ -132,20 +133,36 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise ScriptValueError("For Clamp, at least one of 'min' or 'max' must not be None.")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        return clip_by_value(input, min, max)
+        result: Tensor = clip_by_value(input, min, max)
+        return result
     return single("ClampScalar", [input, min, max])
 
 
 clip = clamp
 
 
-def clip_by_value(x: Tensor, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
     """Like `clamp`, without the composite operator."""
+    if clip_value_min is None and clip_value_max is None:
+        raise ScriptValueError(
+            "For 'clip_by_value', at least one of 'clip_value_min' or 'clip_value_max' must not be None"
+        )
+    if not isinstance(x, (Tensor, tuple, list)):
+        raise ScriptTypeError(
+            "For 'clip_by_value', the type of argument 'x' must be Tensor or tuple[Tensor] or list[Tensor]"
+        )
+    for name, bound in (("clip_value_min", clip_value_min), ("clip_value_max", clip_value_max)):
+        if not isinstance(bound, (NoneType, Tensor, float, int)):
+            raise ScriptTypeError(
+                f"For 'clip_by_value', the type of argument '{name}' must be not one of None, Tensor, float, int"
+            )
+    if not isinstance(x, Tensor):
+        return type(x)(clip_by_value(one, clip_value_min, clip_value_max) for one in x)
     result = x
     if clip_value_min is not None:
-        result = maximum(result, clip_value_min)
+        result = maximum(result, cast_to(clip_value_min, x._dtype))
     if clip_value_max is not None:
-        result = minimum(result, clip_value_max)
+        result = minimum(result, cast_to(clip_value_max, x._dtype))
     return result
 
 
@@ -165,6 +182,7 @@ def logical_xor(input: Tensor, other: Any) -> Tensor:
     return single("LogicalXor", [x, y])
 
 
+@takes("Identity")
 def deepcopy(input_x: Tensor) -> Tensor:
     """Copy a tensor."""
     if input_x._symbol is not None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 
@@ -68,6 +69,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return single("Einsum", [tuple(tensors)], {"equation": equation})
 
 
+@takes("CeLU")
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """`x` where it is positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere.
 
@@ -86,11 +88,13 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     return single("GLU", [x, axis])
 
 
+@takes("HShrink")
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """0 between ``-lambd`` and `lambd`, the operand elsewhere."""
     return inner_single("HShrink", [input, float(lambd)])
 
 
+@takes("SoftShrink")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The operand moved towards 0 by `lambd`; 0 between ``-lambd`` and `lambd`."""
     return inner_single("SoftShrink", [input, float(lambd)])

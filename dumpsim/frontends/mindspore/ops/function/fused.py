@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
@@ -84,17 +85,20 @@ def weight_quant_batch_matmul(
     return single("WeightQuantBatchMatmul", [*tensors, transpose_x, transpose_weight, antiquant_group_size])
 
 
+@takes("RmsNorm")
 def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """Divide `x` by the root of the mean of its squares, times `gamma`; also return the inverse of that root."""
     outputs: tuple[Tensor, Tensor] = call("RmsNorm", [x, gamma, float(epsilon)])
     return outputs
 
 
+@takes("Swiglu")
 def swiglu(input: Tensor, dim: int = -1) -> Tensor:
     """Swish of the first half along `dim`, times the second half."""
     return single("Swiglu", [input, dim])
 
 
+@takes("RotaryPositionEmbedding")
 def rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor, mode: int = 0) -> Tensor:
     """Rotate `x` by the angles of its positions, pairing halves (`mode` 0) or neighbours (1)."""
     return single("RotaryPositionEmbedding", [x, cos, sin, mode])

@@ -7,10 +7,12 @@ import numpy as np
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import after_tests
+from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore._listener import neutral
+from dumpsim.frontends.mindspore.common._operandtypes import check_is_tensor, takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import add, cast_to, divs, greater, maximum, mul, muls, sub
+from dumpsim.frontends.mindspore.ops.function.arithmetic import add, binary, cast_to, divs, greater, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
 from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select, transpose
@@ -87,11 +89,13 @@ def silu(input: Tensor) -> Tensor:
 
 def leaky_relu(input: Tensor, alpha: float = 0.2) -> Tensor:
     """The element where it is positive, else `alpha` times it."""
-    if alpha <= 1:
-        return maximum(mul(alpha, input), input)
-    return single("Minimum", [mul(alpha, input), input])
+    check_is_tensor("input", input, "leaky_relu")
+    check_value_type("alpha", alpha, [float, int], "leaky_relu")
+    scaled = mul(cast_to(alpha, input._dtype), input)
+    return binary("Maximum" if alpha <= 1 else "Minimum", scaled, input)
 
 
+@takes("Elu")
 def elu(input_x: Tensor, alpha: float = 1.0) -> Tensor:
     """The element where it is positive, else ``alpha (exp(x) - 1)``."""
     return single("Elu", [input_x, float(alpha)])
@@ -135,6 +139,7 @@ def log_softmax(logits: Tensor, axis: int = -1) -> Tensor:
     return inner_single("LogSoftmax", [logits, axis])
 
 
+@takes("MatMul")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices."""
     return single("MatMul", [input, mat2, False, False])
@@ -222,6 +227,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | No
     return out
 
 
+@takes("LayerNormExt")
 def layer_norm(
     input: Tensor,
     normalized_shape: Any,

@@ -2,16 +2,28 @@
 
 from typing import Any
 
+import numpy as np
+
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import type_name, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, div, not_equal, pow, sub
+from dumpsim.frontends.mindspore.ops.function.arithmetic import (
+    cast_to,
+    div,
+    is_number,
+    maximum,
+    minimum,
+    not_equal,
+    pow,
+    sub,
+)
 from dumpsim.frontends.mindspore.ops.function.elementwise import negative, unshared_cast
-from dumpsim.frontends.mindspore.ops.function.shape import reshape, swapaxes
+from dumpsim.frontends.mindspore.ops.function.shape import broadcast_to, reshape, select, swapaxes
 
 __all__ = [
     "all",
@@ -93,32 +105,45 @@ def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -
 
 
 def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
-    """Product along axes."""
-    return single("ProdExt", [input, axis, keep_dims, dtype])
+    """Return the product along axes; several of them are reduced by ReduceProd. [source 2.10 math_func.py]"""
+    if not isinstance(axis, (tuple, list, Tensor)):
+        return single("ProdExt", [input, axis, keep_dims, dtype])
+    return single("ReduceProd", [input if dtype is None else unshared_cast(input, dtype), axis, keep_dims])
 
 
-def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
+def _extreme(kind: str, input: Tensor, axis: Any, keepdims: bool, initial: Any, where: Any) -> tuple[Tensor, Tensor]:
+    if not input.shape:
+        return input, Tensor(0, mstype.int64)
     if axis is None:
         value = single(kind, [input])
         return value, Tensor(0, mstype.int64)
+    if initial is not None and not is_number(initial):
+        raise ScriptTypeError(f"For '{kind.lower()}', 'initial' must be a scalar, but got {type_text(initial)}")
+    if not isinstance(axis, int):
+        raise ScriptTypeError(f"For '{kind.lower()}', 'axis' must be int, but got {type_text(axis)}")
+    input = _chosen(input, initial, where, maximum if kind == "Max" else minimum)
     indices, values = call(f"Arg{kind}WithValue", [input, axis, keepdims])
     return values, indices
 
 
-def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Largest elements along an axis and their indices.
+def max(
+    input: Tensor, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest elements and their indices along an axis.
 
     Examples
     --------
     >>> max(Tensor([[1.0, 5.0]]), 1)[0].asnumpy()
     array([5.], dtype=float32)
     """
-    return _extreme("Max", input, axis, keepdims)
+    return _extreme("Max", input, axis, keepdims, initial, where)
 
 
-def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Smallest elements along an axis and their indices."""
-    return _extreme("Min", input, axis, keepdims)
+def min(
+    input: Tensor, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest elements and their indices along an axis."""
+    return _extreme("Min", input, axis, keepdims, initial, where)
 
 
 def reduce_sum(x: Tensor, axis: Any = (), keep_dims: bool = False, skip_mode: bool = False) -> Tensor:
@@ -146,7 +171,36 @@ def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     return single("ReduceProd", [x, _axes(axis), keep_dims])
 
 
-amax, amin = reduce_max, reduce_min
+def amax(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """Return the largest elements along axes, `initial` where `where` does not hold.
+
+    Examples
+    --------
+    >>> amax(Tensor([1.0, 5.0]), initial=2.0, where=Tensor([True, False])).item()
+    2.0
+    """
+    return single("ReduceMax", [_chosen(input, initial, where, maximum), _axes(axis), keepdims])
+
+
+def amin(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """Return the smallest elements along axes, `initial` where `where` does not hold."""
+    return single("ReduceMin", [_chosen(input, initial, where, minimum), _axes(axis), keepdims])
+
+
+def _chosen(input: Tensor, initial: Any, where: Any, extreme: Any) -> Tensor:
+    """Return the elements that a reduction sees: compared with `initial`, which stands where a mask does not hold."""
+    if initial is not None:
+        if not is_number(initial):
+            raise ScriptTypeError(
+                f'Failed calling Cast with "Cast()(input_x={type_name(initial)}, dtype=mindspore.dtype)".'
+            )
+        initial = Tensor(np.full(input.shape, initial), input._dtype)
+        input = extreme(input, initial)
+    if isinstance(where, Tensor):
+        if initial is None:
+            raise ScriptValueError("initial value must be provided for where masks")
+        input = select(broadcast_to(where, input.shape), input, initial)
+    return input
 
 
 def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
@@ -236,7 +290,7 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
     if input.ndim > 1:
         input = reshape(input, (-1,))
     y, idx = call("Unique", [input])
-    if len(extents) > 1:
+    if len(extents) != 1:
         idx = reshape(idx, extents)
     return y, idx
 
@@ -366,10 +420,9 @@ def _vector_norm(tensor: Tensor, order: Any, axes: tuple[int, ...], keepdim: boo
     return pow(call("ReduceSum", [powers, axes, keepdim, False]), 1 / order)
 
 
-def logsumexp(input: Tensor, axis: Any, keep_dims: bool = False) -> Tensor:
-    """Logarithm of the sum of exponentials, without overflow."""
-    axes = _places(axis)
-    largest = call("ReduceMax", [input, axes, True])
-    total = call("SumExt", [call("Exp", [sub(input, largest)]), axes, keep_dims, None])
-    shift = largest if keep_dims else call("Squeeze", [largest, axes])
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials, without overflow."""
+    largest = call("ReduceMax", [input, dim, True])
+    total = call("SumExt", [call("Exp", [sub(input, largest)]), dim, keepdim, None])
+    shift = largest if keepdim else call("Squeeze", [largest, _places(dim)])
     return single("Add", [call("Log", [total]), shift])

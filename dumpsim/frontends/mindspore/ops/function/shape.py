@@ -9,6 +9,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
@@ -159,6 +160,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return single("ExpandDims", [input, dim])
 
 
+@takes("Concat")
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Join tensors along an axis.
 
@@ -175,6 +177,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return inner_single("Concat", [members, axis])
 
 
+@takes("Concat")
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Alias of `concat`."""
     return concat(tensors, axis)
@@ -182,7 +185,7 @@ def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Join tensors of the same shape along a new axis."""
-    return single("Stack", [tuple(tensors)], {"axis": axis})
+    return single("Stack", [(tensors,) if isinstance(tensors, Tensor) else tuple(tensors)], {"axis": axis})
 
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
@@ -245,12 +248,14 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     return single("Slice", [input, begin, sizes])
 
 
+@takes("Slice")
 def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
     """Select a block with the given start and extents."""
     extents = tuple(n if n != -1 else input_x.shape[k] - _ints(begin)[k] for k, n in enumerate(_ints(size)))
     return single("Slice", [input_x, _ints(begin), extents])
 
 
+@takes("StridedSlice")
 def strided_slice(
     input_x: Tensor,
     begin: Any,
@@ -267,6 +272,7 @@ def strided_slice(
     return single("StridedSlice", [input_x, _ints(begin), _ints(end), _ints(strides), *masks])
 
 
+@takes("Tile")
 def tile(input: Tensor, dims: Any) -> Tensor:
     """The whole tensor repeated along its axes."""
     return single("Tile", [input, _listed(dims)])
@@ -359,6 +365,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return single("MaskedSelect", [input, mask])
 
 
+@takes("Diagonal")
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Diagonal of two axes, as the last axis of the result.
 

@@ -4,6 +4,7 @@ from functools import partial as _partial
 from typing import Any
 
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.dtype import float32
 from dumpsim.frontends.mindspore.common.tensor import Tensor, is_tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -22,16 +23,19 @@ __all__ = [
 ]
 
 
+@takes("Assign")
 def assign(variable: Tensor, value: Any) -> Tensor:
     """Write a parameter."""
     return single("Assign", [variable, cast_to(value, variable._dtype)])
 
 
+@takes("AssignAdd")
 def assign_add(variable: Tensor, value: Any) -> Tensor:
     """Add to a parameter."""
     return single("AssignAdd", [variable, cast_to(value, variable._dtype)])
 
 
+@takes("AssignSub")
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
     """Subtract from a parameter."""
     return single("AssignSub", [variable, cast_to(value, variable._dtype)])
