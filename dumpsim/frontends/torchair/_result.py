@@ -19,8 +19,6 @@ __all__ = ["Provided", "ResultKernel", "provided", "references", "result_kernel"
 Tensor = torch.Tensor
 
 
-_PRODUCTS = (torch.ops.aten.matmul.default, torch.ops.aten.mm.default)
-
 # types whose last output are indices, which GE has as int32
 _INDICES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "MaxPoolWithArgmaxV1", "Sort", "TopKV2"})
 
@@ -352,7 +350,7 @@ def result_kernel(
 
     arguments, keywords = placed(tuple(call.arguments)), placed(dict(call.keywords))
     function = call.function
-    if call.form is not None and function in _PRODUCTS:
+    if call.form is not None and function in (torch.ops.aten.matmul.default, torch.ops.aten.mm.default):
         name, *needed = call.form
         function, arguments = FORMS[name], (*arguments, *placed(needed))
     elif node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
