@@ -153,7 +153,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
     if not places:
-        return []
+        return _of_condition(node, needed, builder)
     for graph, found in sides:
         graph.output = bundle_of([or_zeros(builder, found[place], wanted[place]) for place in places])
     targets = [wanted[place] for place in places]
