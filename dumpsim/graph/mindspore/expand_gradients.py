@@ -19,6 +19,7 @@ from dumpsim.graph.mindspore.folding import fold, is_foldable
 from dumpsim.graph.mindspore.gradient_node import GRADIENT, gradient_of, outputs_of, seed_of, wanted_of
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.mindspore.gradient_scope import compiled_scopes, load_scopes, shared_scopes
+from dumpsim.graph.mindspore.handout import by_program
 from dumpsim.graph.mindspore.unused import Effects
 from dumpsim.graph.replacement import Replacements
 from dumpsim.ops.opdef import OpDef
@@ -161,6 +162,8 @@ class _Expander:
     def _differentiated(self, node: Node) -> list[Value]:
         given = gradient_of(node)
         output, wanted = outputs_of(node), wanted_of(node)
+        if given.function is not None:
+            _mark_inlined(given.function)
         nodes = [*given.nodes, *_bundles(output)] if given.nodes is not None else self._below(output, given.function)
         nodes = in_parts(nodes, self._open[-1].trail)
         forward = list(everything(nodes))
@@ -169,8 +172,6 @@ class _Expander:
         for each in everything(self._open[-1].trail) if given.nodes is None else forward:
             if each.op_type in ("If", "While"):
                 control_of(each).is_differentiated = True
-        if given.function is not None:
-            _mark_inlined(given.function)
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
         scope = "Default" if _has_control(forward) else given.scope
         made: list[Node] = []
@@ -216,13 +217,12 @@ class _Expander:
             if latest is not None:
                 before[id(node)] = latest
             latest = node if node.blocks and node.op_type != GRADIENT and effects.is_busy(node) else latest
-        if latest is None:
-            return below([output, *loops])
 
         def needs(node: Node) -> list[Value]:
             call = before.get(id(node))
             if node.blocks:
-                return uses(node) if call is None or not effects.is_busy(node) else [*uses(node), call]
+                taken = _taken(node)
+                return taken if call is None or not effects.is_busy(node) else [*taken, call]
             reads = [isinstance(value, Parameter) and value.is_weight for value in node.operands]
             return [v if call is None or not r else call for v, r in zip(node.operands, reads, strict=True)]
 
@@ -276,6 +276,20 @@ class _Expander:
             self._open[-1].trail.append(node)
 
         return put
+
+
+def _taken(node: Node) -> list[Value]:
+    """Return what a control node needs; what the sides of a branch use comes in the order in which they took it."""
+    if node.op_type != "If":
+        return uses(node)
+    found = list(node.operands)
+    for block in node.blocks:
+        nodes = [*block.trail, *([block.output] if isinstance(block.output, Node) else [])]
+        inside = {id(one) for one in nodes} | {id(parameter) for parameter in block.parameters}
+        own = [v for one in nodes for v in one.operands if id(v) not in inside and not isinstance(v, Constant)]
+        weights = [value for value in own if isinstance(value, Parameter) and value.is_weight]
+        found += by_program(nodes, text_of(node).frame, weights, list({id(v): v for v in own}.values()))
+    return [*found, *uses(node)]
 
 
 def _mark_inlined(around: Call) -> None:

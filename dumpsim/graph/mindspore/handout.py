@@ -14,7 +14,7 @@ from dumpsim.graph.mindspore.funcform import Backward, FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, called_by
 from dumpsim.graph.mindspore.lifting import lifted_order
 
-__all__ = ["hand_out_gradients"]
+__all__ = ["by_program", "hand_out_gradients"]
 
 _NUMBER = dtype("int64")
 _FUNCTIONS = frozenset({"Muls"})  # operators of the script that are functions, which call the operator
@@ -119,6 +119,11 @@ def _order_results(form: FuncForm) -> None:
 
 
 def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
+    weights = [node.operands[0] for node in function.trail if node.op_type == "Load"]
+    return by_program(function.trail, function.frame, weights, values)
+
+
+def by_program(nodes: Sequence[Node], around: int, weights: Sequence[Value], values: Sequence[Value]) -> list[Value]:
     """Sort the outer values of a function by when its own code began to use them.
 
     The manager lists the values that a function uses in that order. When a call is inlined, its result and its
@@ -128,23 +133,22 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
     [source manager.cc, opt.cc; observed 2.10: before_lift and after_lift of 16 networks]
     """
     frames: dict[int, int] = {}  # of the code that reads a value
-    for node in function.trail:
+    for node in nodes:
         for operand in node.operands:
             is_load = isinstance(operand, Node) and operand.op_type == "Load"
             value = operand.operands[0] if is_load else operand  # type: ignore[union-attr]
-            frame = node.text.frame if node.text is not None else function.frame
+            frame = node.text.frame if node.text is not None else around
             frames[id(value)] = min(frame, frames.get(id(value), frame))
-    weights = [id(node.operands[0]) for node in function.trail if node.op_type == "Load"]
-    loaded = {weight: at for at, weight in reversed(list(enumerate(weights)))}
-    inlined = {id(operand) for node in function.trail for operand in node.operands}
+    loaded = {id(weight): at for at, weight in reversed(list(enumerate(weights)))}
+    inlined = {id(operand) for node in nodes for operand in node.operands}
     places = [at for at, value in enumerate(values) if id(value) in inlined]
 
     def key(value: Value) -> tuple[int, ...]:
-        frame = frames.get(id(value), function.frame)
-        later = frame if frame > function.frame else 0
+        frame = frames.get(id(value), around)
+        later = frame if frame > around else 0
         if id(value) in loaded:
             return later, 1, loaded[id(value)]
-        calls = _inlined_calls(value) or function.frame
+        calls = _inlined_calls(value) or around
         return (calls, 0) if calls >= later else (later, 2)
 
     given = iter(sorted((values[at] for at in places), key=key))
@@ -153,7 +157,7 @@ def _by_program(function: FuncGraph, values: Sequence[Value]) -> list[Value]:
 
 def _inlined_calls(value: Value) -> int:
     """Return how many calls are inlined until a value is known: all operators of a script are functions."""
-    if not isinstance(value, Node) or value.op_type == "Call":
+    if not isinstance(value, Node) or value.op_type == "Call" or value.blocks:
         return 0
     source = value.operands[0] if value.op_type == "TupleGetItem" else None
     if isinstance(source, Node):
