@@ -1,6 +1,6 @@
 """The operators and methods of `Tensor`: each calls the function of `ops` with the same name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from types import FunctionType, MappingProxyType
@@ -29,7 +29,7 @@ def _op(name: str) -> "Callable[..., Tensor]":
 
 
 # method -> its arguments in the other signature, and those of the function that it calls [observed 2.10]
-_OTHER_NAMES = MappingProxyType(
+_OTHER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "all": MappingProxyType({"dim": "axis", "keepdim": "keep_dims"}),
         "any": MappingProxyType({"dim": "axis", "keepdim": "keep_dims"}),
