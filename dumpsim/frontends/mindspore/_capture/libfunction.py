@@ -5,13 +5,15 @@ script with ``+`` or ``ops.add``, or another function of the library. Its nodes 
 [spec vendor 3.1; source ops/composite/multitype_ops of the wheel]
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._current import capturing
 
-__all__ = ["after_tests", "parsed_once"]
+__all__ = ["after_tests", "parsed_once", "tested"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -42,3 +44,22 @@ def after_tests(count: int) -> None:
         assert tracer is not None
         depth = tracer.calls.enter("branch")
         tracer.calls.leave_branch(depth, [], fixed=True)
+
+
+@contextmanager
+def tested(given: list[Any]) -> Iterator[None]:
+    """Record the side of a test in a library function; the code after it is a function that the caller calls.
+
+    Parameters
+    ----------
+    given : list
+        Filled by the body with the tensors that the side assigns to variables.
+    """
+    tracer = capturing()
+    if tracer is None:
+        yield
+        return
+    depth = tracer.calls.enter("branch")
+    yield
+    symbols = [tensor._symbol for tensor in values.tensors_in(given) if tensor._symbol is not None]
+    tracer.calls.leave_branch(depth, symbols, fixed=False)

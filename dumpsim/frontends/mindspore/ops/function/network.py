@@ -6,7 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._capture.libfunction import after_tests
+from dumpsim.frontends.mindspore._capture.libfunction import after_tests, tested
 from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common._operandtypes import check_is_tensor, takes
@@ -351,6 +351,7 @@ def cross_entropy(
     0.6931
     """
     axis = 1 if input.ndim > 1 else 0
+    after_tests(1)  # of the reduction
     logits = _log_softmax(input, axis)
     if target._dtype.kind == "float":
         if label_smoothing:
@@ -386,24 +387,37 @@ def nll_loss(
         raise ScriptValueError(
             f"unknown reduction {reduction!r}", where="ops.nll_loss", allowed=("none", "mean", "sum")
         )
-    target = call("ExpandDims", [target, -1])
-    non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])
-    target = masked_fill(target, non_pad_mask, 0)
+    given: list[Any] = []
+    with tested(given):
+        target = call("ExpandDims", [target, -1])
+        given.append(target)
+    with tested(given):
+        non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])
+        target = masked_fill(target, non_pad_mask, 0)
+        given[:] = [non_pad_mask, target]
     loss_weights = Tensor(np.ones(target.shape), inputs.dtype)
     if weight is not None:
         loss_weights = call("Gather", [weight, target, 0, 0])
         inputs = mul(inputs, weight)  # before the sum, so that each class of the smoothing has its own weight
-    loss = call("Neg", [call("GatherD", [inputs, -1, target])])
-    smooth_loss = call("Neg", [sum(inputs, -1, True)])
-    loss = masked_fill(loss, non_pad_mask, 0)
-    loss_weights = masked_fill(loss_weights, non_pad_mask, 0)
-    smooth_loss = masked_fill(smooth_loss, non_pad_mask, 0)
-    loss, smooth_loss = call("Squeeze", [loss, (1,)]), call("Squeeze", [smooth_loss, (1,)])
-    if reduction != "none":
-        loss, smooth_loss = sum(loss), sum(smooth_loss)
-    if reduction == "mean":
-        weight_sum = sum(loss_weights)
-        loss, smooth_loss = _div(loss, weight_sum), _div(smooth_loss, weight_sum)
+    with tested(given):
+        loss = call("Neg", [call("GatherD", [inputs, -1, target])])
+        smooth_loss = call("Neg", [sum(inputs, -1, True)])
+        given[:] = [loss, smooth_loss, loss_weights]
+    with tested(given):
+        loss = masked_fill(loss, non_pad_mask, 0)
+        loss_weights = masked_fill(loss_weights, non_pad_mask, 0)
+        smooth_loss = masked_fill(smooth_loss, non_pad_mask, 0)
+        given[:] = [loss, smooth_loss, loss_weights]
+    with tested(given):
+        loss, smooth_loss = call("Squeeze", [loss, (1,)]), call("Squeeze", [smooth_loss, (1,)])
+        given[:] = [loss, smooth_loss]
+    with tested(given):
+        if reduction != "none":
+            loss, smooth_loss = sum(loss), sum(smooth_loss)
+        if reduction == "mean":
+            weight_sum = sum(loss_weights)
+            loss, smooth_loss = _div(loss, weight_sum), _div(smooth_loss, weight_sum)
+        given[:] = [loss, smooth_loss]
     return add(muls(loss, 1.0 - label_smoothing), muls(smooth_loss, label_smoothing / inputs.shape[-1]))
 
 
