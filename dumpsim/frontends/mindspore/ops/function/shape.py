@@ -214,16 +214,12 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
             raise ScriptValueError(
                 f"For split, the value of 'split_size_or_sections' must be more than zero, but got {piece}."
             )
-        if extent % piece == 0:
-            res: tuple[Tensor, ...] = call("Split", [tensor, axis, extent // piece])
-            return res
-        sizes = [piece] * (extent // piece) + [extent % piece]
-    else:
-        sizes = list(_ints(split_size_or_sections))
-        if sum(sizes) != extent:
-            raise ScriptValueError(
-                f"The sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
-            )
+        return _pieces(tensor, axis, min(piece, extent))
+    sizes = list(_ints(split_size_or_sections))
+    if sum(sizes) != extent:
+        raise ScriptValueError(
+            f"The sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
+        )
     return tuple(_cut(tensor, axis, sum(sizes[:n]), sizes[n]) for n in range(len(sizes)))
 
 
@@ -235,9 +231,27 @@ def _cut(tensor: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 
 def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """Split into pieces of equal size; the last one may be smaller."""
-    extent = input.shape[_axis(axis, input.ndim)]
-    return split(input, -(-extent // chunks), axis)
+    """Split into pieces of equal size; the last one may be smaller. [wheel ops/function/array_func.py]
+
+    Examples
+    --------
+    >>> [piece.shape for piece in chunk(Tensor([1, 2, 3, 4, 5]), 3)]
+    [(2,), (2,), (1,)]
+    """
+    at = _axis(axis, input.ndim)
+    return _pieces(input, at, -(-input.shape[at] // chunks))
+
+
+def _pieces(tensor: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
+    """Split into pieces of one size; a smaller rest is sliced off and split by itself."""
+    at = _axis(axis, tensor.ndim)
+    count, rest = divmod(tensor.shape[at], size)
+    if not rest:
+        whole: tuple[Tensor, ...] = call("Split", [tensor, axis, count])
+        return whole
+    first: tuple[Tensor, ...] = call("Split", [narrow(tensor, at, 0, count * size), axis, count])
+    last: tuple[Tensor, ...] = call("Split", [narrow(tensor, at, count * size, rest), axis, 1])
+    return (*first, *last)
 
 
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
