@@ -362,7 +362,9 @@ class TensorMethods:
 
     def astype(self, dtype: Any, copy: bool = True) -> "Tensor":
         """``ops.cast``."""
-        return _op("cast")(self, dtype)
+        from dumpsim.frontends.mindspore.common import dtype as mstype
+
+        return _op("cast")(self, mstype.type_of(dtype, "Tensor.astype"))
 
     def to(self, dtype: DType) -> "Tensor":
         """``ops.cast``."""

@@ -20,9 +20,11 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = [
     "Argument",
+    "abstract_name",
     "check",
     "check_is_tensor",
     "is_tensor",
+    "not_a_type",
     "parsed",
     "plain",
     "record",
@@ -218,12 +220,19 @@ def check_is_tensor(name: str, value: Any, owner: str) -> None:
     dumpsim.core.errors.ScriptTypeError: For 'hardtanh', the 'input' must be a Tensor, but got 'Tuple[Int64,Float32]'
     """
     if not is_tensor(value):
-        raise ScriptTypeError(f"For '{owner}', the '{name}' must be a Tensor, but got '{_abstract_name(value)}'")
+        raise ScriptTypeError(f"For '{owner}', the '{name}' must be a Tensor, but got '{abstract_name(value)}'")
 
 
-def _abstract_name(value: Any) -> str:
+def abstract_name(value: Any) -> str:
+    """Return what a graph calls the type of a constant.
+
+    Examples
+    --------
+    >>> abstract_name(2), abstract_name([1.0, 2.0])
+    ('Int64', 'List[Float32*2]')
+    """
     if isinstance(value, (tuple, list)):
-        inner = [_abstract_name(one) for one in value]
+        inner = [abstract_name(one) for one in value]
         listed = f"{inner[0]}*{len(inner)}" if len(set(inner)) == 1 < len(inner) else ",".join(inner)
         return f"{'Tuple' if isinstance(value, tuple) else 'List'}[{listed}]"
     known = {bool: "Bool", int: "Int64", float: "Float32", str: "String", NoneType: "None"}
@@ -252,6 +261,8 @@ def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) 
             continue
         missing = len(row) - len(operands)
         given = [*operands, *definition.defaults[len(definition.defaults) - missing :]]
+        if argument.kinds == ("mindspore.dtype",):
+            raise not_a_type(definition.name, argument.name, value)
         raise _refused(definition.name, {**attrs, **dict(zip((one.name for one in row), given, strict=False))})
 
 
@@ -290,15 +301,18 @@ def _check_call(op_type: str, signature: inspect.Signature, args: Sequence[Any],
     for argument in (*called, *settings):  # names are looked up before types are checked
         value = values.get(argument.name)
         if argument.kinds == ("mindspore.dtype",) and value is not None and not isinstance(value, DType):
-            raise ScriptTypeError(
-                f"For '{op_type}', the input '{argument.name}' should be mindspore dtype, but got {value}."
-            )
+            raise not_a_type(op_type, argument.name, value)
         if argument.kinds == ("string",) and value is not None and not isinstance(value, str):
             raise ScriptTypeError(
                 f"For '{op_type}', the input '{argument.name}' should be a str, but got {type(value)}."
             )
     if not all(one.takes(values[one.name]) for one in (*called, *settings) if one.name in values):
         raise _refused(op_type, values)
+
+
+def not_a_type(op_type: str, name: str, value: Any) -> ScriptTypeError:
+    """Return the error of an argument that is no number type."""
+    return ScriptTypeError(f"For '{op_type}', the input '{name}' should be mindspore dtype, but got {value}.")
 
 
 def _refused(op_type: str, values: Mapping[str, Any]) -> ScriptTypeError:

@@ -11,6 +11,7 @@ from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
+from dumpsim.frontends.mindspore.ops.function.elementwise import cast_type
 
 __all__ = [
     "arange",
@@ -81,13 +82,13 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 @takes("ZerosLike")
 def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Zeros in the shape of a tensor: a constant, since the shape is constant."""
-    return _filled(input.shape, 0, dtype or input.dtype)
+    return _filled(input.shape, 0, input.dtype if dtype is None else cast_type(dtype))
 
 
 @takes("OnesLike")
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Ones in the shape of a tensor."""
-    return _filled(input.shape, 1, dtype or input.dtype)
+    return _filled(input.shape, 1, input.dtype if dtype is None else cast_type(dtype))
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from types import MappingProxyType, NoneType
 from typing import Any
 
+from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import not_a_type, takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, cast_to, is_number, maximum, minimum, promote
@@ -110,9 +111,22 @@ def cast(input: Any, dtype: Any) -> Tensor:
     return unshared_cast(input, dtype)
 
 
+def cast_type(dtype: Any) -> mstype.Number:
+    """Return the number type of a cast.
+
+    Raises
+    ------
+    ScriptTypeError
+        For anything else, Python's types and numpy's too.
+    """
+    if not isinstance(dtype, DType):
+        raise not_a_type("Cast", "dtype", dtype)
+    return mstype.type_of(dtype)
+
+
 def unshared_cast(input: Any, dtype: Any) -> Tensor:
     """Like `cast`, but in the scope of the call."""
-    kind = mstype.type_of(dtype, "ops.cast")
+    kind = cast_type(dtype)
     if is_number(input):
         return Tensor(input, kind)
     if not isinstance(input, Tensor):

@@ -4,7 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import takes, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 
@@ -307,6 +307,11 @@ def dtype(input_x: Tensor) -> Any:
     >>> dtype(Tensor([1.0]))
     mindspore.float32
     """
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError(
+            "For Primitive[Dtype], the input argument[input_x] must be a Tensor, CSRTensor or COOTensor, but got "
+            f"{type_text(input_x)}."
+        )
     return input_x.dtype
 
 
@@ -318,6 +323,8 @@ def numel(input: Tensor) -> int:
     >>> numel(Tensor([1.0, 2.0]))
     2
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For numel, input must be a Tensor, but got {type_text(input)}.")
     return int(input.size)
 
 

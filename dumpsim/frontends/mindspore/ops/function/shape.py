@@ -9,7 +9,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import abstract_name, takes, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
@@ -92,6 +92,11 @@ def permute(input: Tensor, axis: Any) -> Tensor:
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two axes."""
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For ops.swapaxes, parameter `input` must be Tensor, but got {type_text(input)}")
+    for axis in (axis0, axis1):
+        if not isinstance(axis, int):
+            raise ScriptTypeError(f"For ops.swapaxes, the axis argument must be integer, but got {type_text(axis)}.")
     order = list(range(input.ndim))
     first, second = _axis(axis0, input.ndim), _axis(axis1, input.ndim)
     order[first], order[second] = order[second], order[first]
@@ -430,18 +435,20 @@ def diag(input: Tensor) -> Tensor:
 
 def shape(input_x: Tensor) -> tuple[int, ...]:
     """Extents as Python ints, which are constants of a graph."""
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError(f"For primitive[Shape], the input argument must be Tensor, but got {type_text(input_x)}.")
     return input_x.shape
 
 
 def rank(input_x: Tensor) -> int:
     """Number of axes."""
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError("the input x must be Tensor!")
     return input_x.ndim
 
 
 def size(input_x: Tensor) -> int:
     """Number of elements."""
     if not isinstance(input_x, Tensor):
-        raise ScriptTypeError(
-            f"For 'Size', input must be a Tensor, but got: {mstype.type_of(type(input_x), 'ops.size')}."
-        )
+        raise ScriptTypeError(f"For 'Size', input must be a Tensor, but got: {abstract_name(input_x)}.")
     return int(input_x.size)

@@ -1,11 +1,16 @@
 """Primitives that are computed from types alone, or that control the graph."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import create
-from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
+from dumpsim.frontends.mindspore.ops.function.elementwise import cast_type, unshared_cast
+from dumpsim.frontends.mindspore.ops.function.further import dtype as number_type
+from dumpsim.frontends.mindspore.ops.function.shape import rank, shape, size
 from dumpsim.frontends.mindspore.ops.function.steer import depend, stop_gradient
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
@@ -29,6 +34,23 @@ __all__ = [
 ]
 
 
+def _checked(op_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate the call of a primitive with one operand that must be a Tensor."""
+
+    def decorated(call: Callable[..., Any]) -> Callable[..., Any]:
+        @takes(op_type)
+        def operand(input_x: Any) -> Any:
+            return input_x
+
+        @wraps(call)
+        def checked(self: Any, input_x: Any) -> Any:
+            return call(self, operand(input_x))
+
+        return checked
+
+    return decorated
+
+
 class _Host(Primitive):
     """A primitive without settings."""
 
@@ -40,12 +62,13 @@ class Shape(_Host):
     """Extents as Python ints."""
 
     def __call__(self, input_x: Tensor) -> tuple[int, ...]:
-        return input_x.shape
+        return shape(input_x)
 
 
 class TensorShape(_Host):
     """Extents as a Tensor."""
 
+    @_checked("TensorShape")
     def __call__(self, input_x: Tensor) -> Tensor:
         return Tensor(input_x.shape, mstype.int64)
 
@@ -54,21 +77,22 @@ class Rank(_Host):
     """Number of axes."""
 
     def __call__(self, input_x: Tensor) -> int:
-        return input_x.ndim
+        return rank(input_x)
 
 
 class Size(_Host):
     """Number of elements."""
 
     def __call__(self, input_x: Tensor) -> int:
-        return input_x.size
+        return size(input_x)
 
 
 class DType(_Host):
     """Number type."""
 
     def __call__(self, input_x: Tensor) -> mstype.Number:
-        return input_x.dtype
+        kind: mstype.Number = number_type(input_x)
+        return kind
 
 
 class Cast(_Host):
@@ -78,7 +102,7 @@ class Cast(_Host):
     """
 
     def __call__(self, input_x: Any, dtype: Any) -> Tensor:
-        kind = mstype.type_of(dtype, "ops.cast")
+        kind = cast_type(dtype)
         if self.attrs and isinstance(input_x, Tensor) and input_x._dtype != kind:  # a strategy
             found: Tensor = self._run([input_x, kind])
             return found
@@ -88,6 +112,7 @@ class Cast(_Host):
 class Identity(_Host):
     """Return the operand."""
 
+    @_checked("Identity")
     def __call__(self, x: Tensor) -> Tensor:
         return x
 
