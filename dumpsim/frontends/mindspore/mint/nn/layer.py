@@ -249,7 +249,7 @@ class Embedding(Cell):
         return functional.embedding(input, self.weight)
 
 
-class LayerNorm(Cell):
+class LayerNormExt(Cell):
     """Normalisation of the last axes, which are then scaled and shifted.
 
     Examples
@@ -277,6 +277,9 @@ class LayerNorm(Cell):
 
     def extend_repr(self) -> str:
         return f"normalized_shape={self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+LayerNorm = LayerNormExt  # the vendor's class [source 2.10 nn/layer/normalization.py]
 
 
 class GroupNorm(Cell):
