@@ -61,7 +61,7 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 def _renamed(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of a method by the names of the function that it calls."""
-    other: dict[str, str] = _OTHER_NAMES.get(name, {})
+    other: Mapping[str, str] = _OTHER_NAMES.get(name, {})
     return {other.get(key, key): value for key, value in options.items()}
 
 
