@@ -1,4 +1,4 @@
-"""TorchAir: ``torch.compile`` with GE as its back end, on the emulated device."""
+"""TorchAir: ``torch.compile`` with GE as the back end, on the emulated device."""
 
 from dumpsim.frontends.torchair import scope
 from dumpsim.frontends.torchair._backend import get_compiler, get_npu_backend

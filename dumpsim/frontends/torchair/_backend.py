@@ -1,4 +1,4 @@
-"""The back end of ``torch.compile``: graphs of torch become graphs of GE, which run on the emulated device."""
+"""The back end of ``torch.compile``: converts graphs of torch to graphs of GE, which run on the emulated device."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,7 +29,7 @@ def get_npu_backend(
     compiler_config: CompilerConfig | None = None,
     custom_decompositions: dict[Any, Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
-    """The back end for ``torch.compile(model, backend=...)``.
+    """Return the back end for ``torch.compile(model, backend=...)``.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def get_npu_backend(
 def _npu_backend(
     module: fx.GraphModule, inputs: Sequence[Any], *, compiler_config: Any, decompositions: Any, **ignored: Any
 ) -> Callable[..., Any]:
-    """Compile a graph of Dynamo."""
+    """Compile a graph that Dynamo has captured."""
     forward, backward = (_boxed(partial(_compile, config=compiler_config, gradient=one)) for one in (False, True))
     keep = bool(_option(compiler_config, "experimental_config", "keep_inference_input_mutations", True))
     made = aot_autograd(
@@ -62,7 +62,7 @@ def _npu_backend(
 
 
 def _boxed(compiler: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiler whose functions take their arguments in a list, as AOTAutograd wants them."""
+    """Let the functions of a compiler take their arguments in one list, as AOTAutograd requires."""
 
     def compiled(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         function = compiler(module, inputs)
@@ -77,7 +77,7 @@ def _boxed(compiler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def get_compiler(compiler_config: CompilerConfig | None = None) -> Callable[..., Any]:
-    """What compiles one graph of ATen operators."""
+    """Return the compiler of one graph of ATen operators."""
     config = CompilerConfig() if compiler_config is None else compiler_config
     return partial(_compile, config=config)
 
@@ -112,7 +112,7 @@ def _compile(
 
 
 def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any] | None:
-    """What runs a graph of ATen whose tensors are saved as files of torch or numpy; None for a graph of GE."""
+    """Return the function that runs a graph and saves its tensors as torch or numpy files; None for a graph of GE."""
     if _option(config, "debug", "data_dump", None) is not None and config.debug.data_dump.type.value:
         runner: Callable[..., Any] = NpuFxDumper(module, config.debug.data_dump, name).run
         return runner
@@ -128,12 +128,12 @@ def _saved(config: Any, module: fx.GraphModule, name: str) -> Callable[..., Any]
 
 
 def _is_supported(target: Any) -> bool:
-    """Whether an overload is converted as the real converter does it."""
+    """Return whether the real converter converts an overload."""
     return rule(str(target)) is not None or plain_type(str(target)) is not None
 
 
 def _option(config: Any, group: str, name: str, default: Any) -> Any:
-    """The value of an option, or its default where the configuration has none."""
+    """Return the value of an option; the default if the configuration does not have the option."""
     found = getattr(getattr(config, group, None), name, None)
     value = getattr(found, "value", found)
     if value in ("0", "1"):

@@ -1,4 +1,4 @@
-"""What a node of torch.fx calls: its name, its arguments by name, where the script has it."""
+"""The call of a torch.fx node: the operator's name, the arguments by name, and the line of the script."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from dumpsim.frontends.torchair._ge import FxCall
 __all__ = ["bound", "iterate", "name_of", "provenance", "written"]
 
 _MODULE = re.compile(r"^L\['\w+'\]\.?")
-_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_LOCATION = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def name_of(function: Any) -> str:
-    """The name of what an FX node calls: ``aten.add.Tensor``, ``operator.add``, ``math.floor``."""
+    """Return the name of the function that an FX node calls: ``aten.add.Tensor``, ``operator.add``, ``math.floor``."""
     if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return str(function)
     if not callable(function):
@@ -27,7 +27,7 @@ def name_of(function: Any) -> str:
 
 
 def bound(function: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by name, defaults where they are missing."""
+    """Return the arguments by name, with defaults for missing ones."""
     if isinstance(function, torch._ops.OpOverloadPacket):
         function = getattr(function, function.overloads()[0])
     if not isinstance(function, torch._ops.OpOverload):
@@ -45,7 +45,7 @@ def bound(function: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> 
 
 
 def written(function: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> set[str]:
-    """Names of the arguments that a call writes."""
+    """Return the names of the arguments that are written in a call."""
     schema = function._schema.arguments if isinstance(function, torch._ops.OpOverload) else ()
     return {one.name for one, _ in zip(schema, arguments, strict=False)} | keywords.keys()
 
@@ -55,19 +55,19 @@ def _any(what: Any) -> Any:
 
 
 def provenance(call: FxCall, node: fx.Node) -> None:
-    """Note the module and the line of the script that an operator comes from."""
+    """Record which module and which line of the script an operator comes from."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if stack:
         path, kind = list(stack.values())[-1]
         call.module = _MODULE.sub("", path)
         call.kind = kind if isinstance(kind, str) else kind.__name__
-    found = _PLACE.findall(node.meta.get("stack_trace") or "")
+    found = _LOCATION.findall(node.meta.get("stack_trace") or "")
     if found:
         call.at = f"{PurePath(found[-1][0]).name}:{found[-1][1]}"
 
 
 def iterate(values: Any) -> Iterator[Any]:
-    """The leaves of nested lists."""
+    """Iterate over the leaves of nested lists."""
     for one in values.values() if isinstance(values, dict) else values:
         if isinstance(one, (list, tuple, dict)):
             yield from iterate(one)

@@ -1,4 +1,4 @@
-"""A compiled graph as torch calls it."""
+"""A compiled graph, as a function that torch calls."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ from dumpsim.graph.program import Program
 
 __all__ = ["Compiled"]
 
-_SHAPES = 8  # programs that a graph with symbols keeps
+_SHAPES = 8  # largest number of programs of a graph with symbols
 
 
 @dataclass(slots=True)
 class _Same:
-    """Numbers of a graph that is compiled for further shapes: those of the first time."""
+    """The graph and model number of the first compilation, for compilations of the same graph with other shapes."""
 
     graph_id: int
     model_id: int
@@ -45,7 +45,7 @@ class _Same:
 
 
 class _Sized(NamedTuple):
-    """What a graph is for sizes of its symbols."""
+    """A graph compiled for given sizes of its symbols."""
 
     program: Program
     makers: list[Callable[[Sequence[Any], Sequence[Any]], Any]]
@@ -58,16 +58,16 @@ class Compiled:
     ----------
     own : TorchAir
     converter : Converter
-        Has converted the graph.
+        The converter of the graph, after the conversion.
     results : sequence
-        What torch knows of the captured graph's results.
+        The captured graph's results as torch describes them (fake tensors).
     folded : mapping of str to str
-        Operators that another one computes.
+        Operators that are folded into another one.
     fuses : bool
-        Kernels are joined.
+        Whether kernels are fused.
     gradient : bool
-        The results are gradients, which torch takes with any strides: they are contiguous, as it wants those of
-        weights, and need no further copy.
+        Whether the results are gradients. Torch accepts gradients with any strides; contiguous ones, as the gradients
+        of weights must be, need no further copy.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Compiled:
         self._fuses = fuses
         self._gradient = gradient
         self._inputs = converter.inputs
-        self._kept = converter.kept
+        self._ge_inputs = converter.ge_inputs
         self._results = converter.results
         self._values = list(results)
         self._programs: dict[tuple[int, ...], _Sized] = {}
-        self._arrays: dict[int, tuple[Any, Any]] = {}  # of arguments that are weights, with where they lie
+        self._arrays: dict[int, tuple[Any, Any]] = {}  # arrays of weights, with address, shape and strides
         self._numbers: Any = None
         self._symbols = self._symbols_of(self._inputs)
         if not self._symbols:
@@ -98,7 +98,7 @@ class Compiled:
 
     @staticmethod
     def _symbols_of(inputs: Sequence[Any]) -> dict[str, tuple[int, int | None]]:
-        """Where the size of a symbol is found: an input, and the dimension of a tensor."""
+        """Return where the size of each symbol is found: an input, and a dimension if the input is a tensor."""
         found: dict[str, tuple[int, int | None]] = {}
         for at, value in enumerate(inputs):
             if isinstance(value, torch.SymInt):
@@ -117,16 +117,16 @@ class Compiled:
         }
         session = self._own.session
         program, makers = self._program(sizes)
-        made = session.execute(program, [self._input(arguments[at], at) for at in self._kept])
+        made = session.execute(program, [self._input(arguments[at], at) for at in self._ge_inputs])
         tensors = [tensor_of(np.asarray(one)) for one in made]
         for output, index in self.graph.writes.items():
-            arguments[self._kept[index]].copy_(tensors[output])
+            arguments[self._ge_inputs[index]].copy_(tensors[output])
         return tuple(maker(tensors, arguments) for maker in makers)
 
     def _input(self, value: Any, at: int) -> Any:
-        """An argument as the session takes it.
+        """Convert an argument to the type that the session takes.
 
-        A weight or a view of one that stays where it is gives the same array in every run.
+        A weight, or a view of one, gives the same array in every run as long as its memory is the same.
         """
         if not isinstance(value, torch.Tensor):
             known = self._inputs[at]
@@ -140,7 +140,7 @@ class Compiled:
         return found[1]
 
     def _makers(self, sizes: dict[str, int]) -> list[Callable[[Sequence[Any], Sequence[Any]], Any]]:
-        """What makes each result of the graph's outputs and the arguments."""
+        """Return a function for each result that makes it from the graph's outputs and the arguments."""
         return [self._maker(one, value, sizes) for one, value in zip(self._results, self._values, strict=True)]
 
     def _maker(self, one: Any, value: Any, sizes: dict[str, int]) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
@@ -155,12 +155,12 @@ class Compiled:
         sample = torch.empty(shape, device="meta")
         if self._gradient or sample.stride() == strides or 0 in strides or not sample.numel():
             return lambda made, arguments: made[one].contiguous()
-        if torch.empty_strided(shape, strides, device="meta").is_contiguous():  # an extent of 1 has another stride
+        if torch.empty_strided(shape, strides, device="meta").is_contiguous():  # only strides of extents of 1 differ
             return lambda made, arguments: made[one].contiguous().as_strided(shape, strides)
-        return lambda made, arguments: _laid(made[one], shape, strides)
+        return lambda made, arguments: _with_strides(made[one], shape, strides)
 
     def _program(self, sizes: dict[str, int]) -> "_Sized":
-        """The program for sizes of the symbols, and what makes the results of its outputs."""
+        """Return the program for given sizes of the symbols, and the functions that make the results."""
         key = tuple(sizes.values())
         found = self._programs.get(key)
         if found is not None:
@@ -170,7 +170,7 @@ class Compiled:
             session.release(self._programs.pop(next(iter(self._programs))).program)
         options = self._options()
         numbers = session.ids if self._numbers is None else self._numbers
-        with _disable_current_modes(), torch.no_grad():  # a capture may be under way
+        with _disable_current_modes(), torch.no_grad():  # a capture may be running
             graph = lower(self.graph, sizes, self._folded, gradient=self._gradient)
             program = compile_graph(graph, numbers, _unknown, options)
             made = _Sized(program, self._makers(sizes))
@@ -193,8 +193,8 @@ class Compiled:
         )
 
 
-def _laid(tensor: torch.Tensor, shape: Sequence[int], strides: tuple[int, ...]) -> torch.Tensor:
-    """A tensor with these strides, itself where it has them."""
+def _with_strides(tensor: torch.Tensor, shape: Sequence[int], strides: tuple[int, ...]) -> torch.Tensor:
+    """Return the tensor if it has the given strides, and otherwise a copy that has them."""
     if tensor.stride() == strides:
         return tensor
     return torch.empty_strided(tuple(shape), strides, dtype=tensor.dtype).copy_(tensor)

@@ -1,4 +1,4 @@
-"""Words of the rules that make several nodes, by the operator that they stand for. [spec aten 9.4]"""
+"""Functions for the converters' rules that make several nodes for one operator. [spec aten 9.4]"""
 
 import math
 import sys
@@ -19,7 +19,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 # ----------------------------------------------------------------------------------------------------------- pointwise
 def muls(m: "Maker", left: Any, right: Any) -> Ref:
-    """A product; the type of what Mul gives is not known, so that a Cast follows."""
+    """Multiply; the result of Mul has no known type, so that a Cast follows."""
     kind = m.out.dtype
     if isinstance(left, Ref) and isinstance(right, (int, float)) and m.type_of(left) in _HALVES:
         return m.op("Cast", m.op("Muls", left, value=float(right)), dst_type=kind)
@@ -28,7 +28,7 @@ def muls(m: "Maker", left: Any, right: Any) -> Ref:
 
 
 def minimum(m: "Maker", left: Ref, right: Ref) -> Ref:
-    """The smaller numbers; types without a kernel go through int32, booleans through a product."""
+    """Take the smaller elements: in int32 for types without a kernel, as a product for booleans."""
     kind = m.out.dtype
     if kind == torch.bool:
         return m.op("Mul", left, right)
@@ -39,7 +39,7 @@ def minimum(m: "Maker", left: Ref, right: Ref) -> Ref:
 
 
 def rounded(m: "Maker", values: Sequence[Ref], mode: int) -> list[Ref]:
-    """Tensors of a list rounded: floor 2, ceil 3, round 4, trunc 5, what trunc takes away 7; whole numbers stay."""
+    """Round the tensors of a list (mode 2 floor, 3 ceil, 4 round, 5 trunc, 7 frac); integers are left as they are."""
     fill = m.op("Fill", 1, m.op("Cast", mode, dst_type=torch.int8))
     floats = [one for one in values if m.type_of(one).is_floating_point]
     made = iter(m.outputs("ForeachRoundOffNumber", max(len(floats), 1), *floats, fill) if floats or mode == 7 else ())
@@ -47,7 +47,7 @@ def rounded(m: "Maker", values: Sequence[Ref], mode: int) -> list[Ref]:
 
 
 def added_product(m: "Maker", bias: Ref, left: Ref, right: Ref, beta: float, alpha: float) -> Ref:
-    """A product and an addend; a vector of a half type is the product's own bias."""
+    """Add a product to a tensor; a vector of a half-precision type becomes the bias of the product's node."""
     left, right, bias = (m.as_out(one) for one in (left, right, bias))
     times, share = m.as_out(alpha), m.as_out(beta)
     if alpha == 0:
@@ -65,18 +65,18 @@ def added_product(m: "Maker", bias: Ref, left: Ref, right: Ref, beta: float, alp
 
 
 # ---------------------------------------------------------------------------------------------------------- reductions
-def best(m: "Maker", value: Ref, dim: int | None, keepdim: bool, plain: str, kept: str) -> Ref:
-    """Indices of the largest or smallest numbers."""
+def best(m: "Maker", value: Ref, dim: int | None, keepdim: bool, plain: str, keeping: str) -> Ref:
+    """Return the indices of the largest or smallest elements; the type `keeping` keeps the dimension."""
     if dim is None:
         return m.op(plain, m.op("Reshape", value, [-1], axis=0, num_axes=-1), 0, dtype=torch.int64)
     if not keepdim:
         return m.op(plain, value, m.const(dim), dtype=torch.int64)
     found = m.as_type(value, torch.float32)
-    return m.op("Cast", m.op(kept, found, dimension=dim, keep_dims=True), dst_type=torch.int64)
+    return m.op("Cast", m.op(keeping, found, dimension=dim, keep_dims=True), dst_type=torch.int64)
 
 
 def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) -> Ref:
-    """Standard deviations, by their means; of no numbers they are NaN."""
+    """Compute standard deviations from the means; those of no elements are NaN."""
     dims = dim or []
     if isinstance(dims, int):
         raise Refused(TypeError("object of type 'int' has no len()"))
@@ -84,7 +84,7 @@ def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) 
     rank = len(extents)
     number = 1 if correction is None else correction
     size = math.prod(extents[at] for at in dims or range(rank))
-    if isinstance(size, int):  # shape arithmetic only where nothing of what is reduced is open
+    if isinstance(size, int):  # no dimension that is reduced is dynamic
         shape = m.op("Shape", value, dtype=torch.int32)
         kept: list[Any] = [m.picked(shape, at) for at in range(rank)]
         for at in sorted((at % rank for at in dims), reverse=True):
@@ -112,7 +112,7 @@ def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) 
 
 
 def sort_last(m: "Maker", value: Ref, dim: int, descending: bool) -> tuple[Ref, Ref]:
-    """A sort; Sort itself knows the last dimension only."""
+    """Sort along a dimension; Sort itself supports only the last one."""
     rank = m.rank(value)
     axis = dim % rank if rank else 0
     last = max(rank - 1, 0)
@@ -128,7 +128,7 @@ def sort_last(m: "Maker", value: Ref, dim: int, descending: bool) -> tuple[Ref, 
 
 # --------------------------------------------------------------------------------------------------- shapes and slices
 def permuted(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
-    """A permutation; where only dimensions of extent 1 move, Squeeze and Unsqueeze."""
+    """Permute dimensions; if only those of extent 1 move, by Squeeze and Unsqueeze."""
     extents = m.shape_of(value)
     order = [dim % len(extents) for dim in dims]
     wide = [dim for dim in order if extents[dim] != 1]
@@ -139,7 +139,7 @@ def permuted(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
 
 
 def sliced(m: "Maker", value: Ref, dim: int, start: Any, end: Any, step: Any) -> Ref:
-    """A slice; the whole tensor is itself."""
+    """Slice a tensor; a slice of everything is the tensor itself."""
     extent = m.shape_of(value)[dim]
     begin = 0 if start is None else start
     top = _top(end)
@@ -161,7 +161,7 @@ def _top(end: Any) -> Any:
 
 
 def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, step: int) -> Ref:
-    """A tensor with a slice of it taken from another: what is before, the part, what is after it."""
+    """Replace a slice of a tensor: concatenate the elements before it, the new part, and the elements after it."""
     extent = m.shape_of(value)[dim]
     begin = 0 if start is None else start
     if begin == 0 and _top(end) == _INT32_MAX and step == 1:
@@ -177,7 +177,7 @@ def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, s
 
 
 def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end: Any, step: Any) -> Ref:
-    """The gradient of a slice: zeros before and after, or scattered where the slice has gaps."""
+    """Compute the gradient of a slice: surrounded by zeros, or scattered if the step is not 1."""
     if isinstance(start, int) and isinstance(end, int) and (start, end, step) == (0, sys.maxsize, 1):
         return grad
     if step == 1:
@@ -198,7 +198,7 @@ def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end
 
 
 def _between_zeros(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end: Any) -> Ref:
-    """A tensor with zeros before and after, along a dimension."""
+    """Put zeros before and after a tensor, along a dimension."""
     if isinstance(start, int) and isinstance(end, int) and not isinstance(sizes, SymbolList):
         extent = sizes[dim]
         first, last = (extent if one >= extent else one % extent for one in (start, end))
@@ -226,7 +226,7 @@ def _zeros(m: "Maker", shape: Any) -> Ref:
 
 
 def strided(m: "Maker", value: Ref, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Ref:
-    """A view by strides; fitted: with two equal last strides a Transpose follows (holds on 9 of 9 cases)."""
+    """Make a view by strides; fitted: with two equal last strides a Transpose follows (holds on 9 of 9 cases)."""
     made = m.op("AsStrided", value, size, stride, offset or 0)
     if len(stride) > 1 and stride[-1] == stride[-2] != 1:
         return m.op("Transpose", made, m.swap_last(len(stride)))
@@ -234,7 +234,7 @@ def strided(m: "Maker", value: Ref, size: Sequence[int], stride: Sequence[int], 
 
 
 def ranged(m: "Maker", start: Any, end: Any, step: Any, form: str) -> Ref:
-    """Numbers of a range; the three overloads give their ends different types."""
+    """Make the numbers of a range; the three overloads of arange have different types of their bounds."""
     kind = m.out.dtype
     if form == "typed":
         ends = [m.const(one, kind) for one in (start, end, step)]
@@ -246,7 +246,7 @@ def ranged(m: "Maker", start: Any, end: Any, step: Any, form: str) -> Ref:
 
 # ------------------------------------------------------------------------------------------------------ random numbers
 def drawn(m: "Maker", kind: str, shape: Ref | None, size: Any, dtype: torch.dtype | None = None) -> Ref:
-    """Random numbers of a shape, or of sizes."""
+    """Draw random numbers, of a shape that a node gives or of given sizes."""
     seed, offset = m.seeds
     wide = torch.uint64
     key = m.op("Unsqueeze", m.op("Cast", seed, dst_type=wide), axes=[0])
@@ -256,7 +256,7 @@ def drawn(m: "Maker", kind: str, shape: Ref | None, size: Any, dtype: torch.dtyp
 
 
 def uniform(m: "Maker", shape: Ref, low: float, high: float) -> Ref:
-    """Random numbers between two ends."""
+    """Draw random numbers between two bounds."""
     made = drawn(m, "StatelessRandomUniformV2", shape, None)
     if (low, high) == (0, 1):
         return made
@@ -266,7 +266,7 @@ def uniform(m: "Maker", shape: Ref, low: float, high: float) -> Ref:
 
 
 def dropped(m: "Maker", value: Ref, share: float) -> tuple[Ref, Ref]:
-    """Dropout: a mask of bits, and the numbers that it keeps."""
+    """Apply dropout: make a bit mask, and set the elements that it does not keep to zero."""
     keep = m.const(1.0 - share, m.type_of(value))
     shape = m.op("Shape", value, dtype=torch.int32)
     seed, offset = m.seeds
@@ -282,7 +282,7 @@ def _image(m: "Maker", value: Ref) -> str:
 
 
 def _raised(m: "Maker", value: Ref) -> Ref:
-    """A tensor of 2 or 3 dimensions with 4."""
+    """Add dimensions to a tensor of 2 or 3 dimensions, up to 4."""
     missing = {2: [2, 3], 3: [3]}.get(m.rank(value))
     return value if missing is None else m.op("Unsqueeze", value, axes=missing)
 
@@ -299,7 +299,7 @@ def _per_channel(m: "Maker", shape: Ref, number: float, like: Ref) -> Ref:
 def batch_norm(
     m: "Maker", value: Ref, weight: Any, bias: Any, mean: Ref, variance: Ref, momentum: float, eps: float
 ) -> list[Ref]:
-    """Batch normalisation in training; the running statistics are results."""
+    """Normalise a batch in training; the running statistics are results, too."""
     shape = m.op("Shape", value, dtype=torch.int32)
     scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
     offset = _per_channel(m, shape, 0.0, value) if bias is None else bias
@@ -313,7 +313,7 @@ def batch_norm(
 def batch_norm_infer(
     m: "Maker", value: Ref, weight: Any, bias: Any, mean: Ref, variance: Ref, eps: float
 ) -> tuple[Ref, Ref, Ref]:
-    """Batch normalisation by running statistics; those of the batch are empty."""
+    """Normalise a batch by the running statistics; the statistics of the batch are empty."""
     rank = m.rank(value)
     shape = m.op("Shape", value, dtype=torch.int32)
     scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
@@ -340,7 +340,7 @@ def batch_norm_backward(
     train: bool,
     eps: float,
 ) -> tuple[Ref, Ref, Ref]:
-    """The gradient of batch normalisation, in the parts that GE's library has."""
+    """Compute the gradient of batch normalisation, by the nodes that GE's library has for its parts."""
     shape = m.op("Shape", value, dtype=torch.int32)
     scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
     layout = _image(m, value)
@@ -367,7 +367,7 @@ def batch_norm_backward_elemt(
     sum_product: Ref,
     count: Ref,
 ) -> Ref:
-    """The gradient of batch normalisation whose sums were taken over all ranks."""
+    """Compute the gradient of batch normalisation from sums over all ranks."""
     m.four_dims(grad)
     total = m.op("ReduceSum", count, list(range(m.rank(count))), keep_dims=False)
     means = [m.op("RealDiv", one, total) for one in (sum_grad, sum_product)]
@@ -382,7 +382,7 @@ def batch_norm_backward_elemt(
 def group_norm_backward(
     m: "Maker", grad: Ref, value: Ref, mean: Ref, rstd: Ref, weight: Ref, n: int, c: int, area: int, group: int
 ) -> tuple[Ref, Ref, Ref]:
-    """The gradient of group normalisation, by that of batch normalisation over groups."""
+    """Compute the gradient of group normalisation, by the one of batch normalisation over groups."""
 
     def pack(*items: Any) -> Ref:
         return m.op("Pack", *items, N=len(items), axis=0)
@@ -420,7 +420,7 @@ def group_norm_backward(
 
 # ------------------------------------------------------------------------------------------------------------- pooling
 def pooled(m: "Maker", kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> dict[str, Any]:
-    """The attributes of a pooling with indices."""
+    """Return the attributes of a pooling that also returns indices."""
     return {
         "ksize": [1, *m.pair(kernel), 1],
         "strides": [1, *m.pair(stride or kernel), 1],
@@ -432,7 +432,7 @@ def pooled(m: "Maker", kernel: Any, stride: Any, padding: Any, dilation: Any, ce
 
 
 def max_pool(m: "Maker", value: Ref, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Ref:
-    """The largest numbers of windows, and where they are."""
+    """Take the largest elements of windows, and their indices."""
     attrs = pooled(m, kernel, stride, padding, dilation, ceil_mode)
     return m.op("MaxPoolWithArgmaxV1", value, **attrs, li="NCHW", lo="NCHW")
 
@@ -440,7 +440,7 @@ def max_pool(m: "Maker", value: Ref, kernel: Any, stride: Any, padding: Any, dil
 def bagged(
     m: "Maker", mode: int, scaled: bool, sparse: bool, include_last_offset: bool, padding_idx: int
 ) -> dict[str, Any]:
-    """The attributes of an embedding bag."""
+    """Return the attributes of an EmbeddingBag node."""
     return {
         "mode": ("sum", "mean", "max")[mode],
         "scale_grad_by_freq": scaled,
@@ -452,7 +452,7 @@ def bagged(
 
 # -------------------------------------------------------------------------------------------------------- quantisation
 def quantized(m: "Maker", value: Ref, scales: Ref, offsets: Ref | None, dtype: int, axis: int, divides: bool) -> Ref:
-    """A tensor as whole numbers: divided by scales along an axis, or multiplied by them."""
+    """Quantise a tensor to integers: divide by scales along an axis, or multiply by them."""
     if not divides:
         attrs = {"axis": min(axis, -1), "dst_type": m.out.dtype, "round_mode": "round", "sqrt_mode": False}
         return m.op("AscendQuantV2", value, scales, offsets, **attrs)
@@ -466,7 +466,7 @@ def quantized(m: "Maker", value: Ref, scales: Ref, offsets: Ref | None, dtype: i
 
 # ------------------------------------------------------------------------------------------------------------- complex
 def fourier(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
-    """A complex Fourier transformation, without a scale."""
+    """Apply a complex Fourier transform, without scaling."""
     number, single = torch.complex64, torch.float32
 
     def turned(what: Ref) -> tuple[Ref, Ref]:

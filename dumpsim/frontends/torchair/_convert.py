@@ -1,4 +1,4 @@
-"""From a captured graph of torch to the graph that GE is given. [spec aten 9.2-9.9]"""
+"""The conversion of a captured torch graph to the graph that is passed to GE. [spec aten 9.2-9.9]"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ __all__ = ["Converter", "ViewOfInput"]
 _DEFERRED = frozenset(
     {"aten.permute.default", "aten.view.default", "aten.reshape.default", "aten.transpose.int", "aten.t.default"}
 )
-# operators that have operands without effect
+# operators with operands that have no effect on the result
 _IDLE = frozenset(
     {
         "aten.log_sigmoid_backward.default",
@@ -35,8 +35,8 @@ _IDLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A tensor that the captured graph holds: a Const where an operator takes it."""
+class CapturedTensor:
+    """A constant tensor of the captured graph; it becomes a Const when an operator takes it."""
 
     value: torch.Tensor
     known: torch.Tensor
@@ -44,7 +44,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ViewOfInput:
-    """A result that shows memory of an input: made at run time, no output of the graph."""
+    """A result that is a view of an input: made at run time, not an output of the graph."""
 
     index: int
 
@@ -55,15 +55,15 @@ class Converter:
     Parameters
     ----------
     name : str
-        ``graph_1``.
+        Name of the graph: ``graph_1``.
     view_optimize : bool
-        Views wait for what reads them.
+        Whether nodes of a view are made only when an operator reads it.
     strict : bool
-        Refuse what the real converter refuses.
+        Whether to refuse the overloads that the real converter refuses.
     extended : callable, optional
-        Told of each overload that the real converter refuses and this one converts.
+        Called with each overload that the real converter refuses and this one converts.
     marks : mapping, optional
-        Attributes of what is made of an FX node.
+        Attributes for the nodes that are made of an FX node.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Converter:
         marks: Mapping[fx.Node, Mapping[str, str]] | None = None,
     ) -> None:
         self.graph = GeGraph(name)
-        self.results: list[Any] = []  # a number of NetOutput's input, `ViewOfInput`, or a value of Python
+        self.results: list[Any] = []  # an index of NetOutput's inputs, a `ViewOfInput`, or a Python value
         self.inputs: list[Any] = []
-        self.values: list[Any] = []  # what torch knows of the results
+        self.values: list[Any] = []  # the results as torch describes them (fake tensors)
         self._views = Views(self.graph, strict=strict)
         self._defers = view_optimize
         self._strict = strict
@@ -97,19 +97,19 @@ class Converter:
         ----------
         graph : torch.fx.Graph
         owner : torch.nn.Module, optional
-            Holds the tensors that the graph takes as attributes.
+            The module with the tensors that the graph reads as attributes.
 
         Raises
         ------
         Exception
-            What the real converter raises for an overload that it refuses.
+            The error of the real converter for an overload that it refuses.
         """
         self.capture(graph, owner)
         self.finish()
         return self.graph
 
     def capture(self, graph: fx.Graph, owner: torch.nn.Module | None = None) -> None:
-        """Make the nodes, without what Python does after the conversion."""
+        """Make the nodes, without the changes that TorchAir makes after the conversion."""
         environment: dict[fx.Node, Any] = {}
         self.graph.strides = Strides(graph.nodes)
         for node in graph.nodes:
@@ -155,17 +155,17 @@ class Converter:
         return made
 
     def _attribute(self, owner: torch.nn.Module | None, node: fx.Node) -> Any:
-        """A tensor that the captured graph holds."""
+        """Return an attribute that the captured graph reads."""
         value: Any = owner
         for part in str(node.target).split("."):
             value = getattr(value, part)
         if not isinstance(value, torch.Tensor):
             return value
-        return Held(value, node.meta.get("val", value))
+        return CapturedTensor(value, node.meta.get("val", value))
 
     # --------------------------------------------------------------------------------------------------- operators
     def call(self, call: FxCall, arguments: Sequence[Any], keywords: dict[str, Any], value: Any) -> Any:
-        """Convert an operator; returns its result, a list of several."""
+        """Convert an operator; return its result, or a list of several."""
         if call.target == "<built-in function getitem>" or getattr(call.function, "__name__", "") == "getitem":
             found = arguments[0][arguments[1]]
             call.results, call.values = (found,), (value,)
@@ -197,7 +197,7 @@ class Converter:
         return made if isinstance(value, (list, tuple)) else made[0] if made else None
 
     def _packed(self, what: Any) -> Any:
-        """The same with nodes for lists of symbols, whether an operator will take them or not. [spec aten 9.9]"""
+        """Make nodes of lists of symbols, whether the operator will use them or not. [spec aten 9.9]"""
         if not isinstance(what, (list, tuple)):
             return what
         known = [isinstance(one, Ref) and (one.node.name, one.index) in self.graph.symbols for one in what]
@@ -206,8 +206,8 @@ class Converter:
         return [self._packed(one) for one in what] if isinstance(what, list) else tuple(map(self._packed, what))
 
     def _constant(self, what: Any) -> Any:
-        """The same with Consts for the tensors that the captured graph holds."""
-        if isinstance(what, Held):
+        """Make Consts of the constant tensors of the captured graph."""
+        if isinstance(what, CapturedTensor):
             made = self.graph.const(what.value)
             self._known[made.node.name, 0] = what.known
             return made
@@ -220,7 +220,7 @@ class Converter:
         return what
 
     def _materialized(self, what: Any) -> Any:
-        """The same with views made real, in the order of the arguments."""
+        """Make the nodes of deferred views, in the order of the arguments."""
         if isinstance(what, Deferred):
             return self._views.real(what, self._learn)
         if isinstance(what, SymbolList):
@@ -232,7 +232,7 @@ class Converter:
         return what
 
     def _seen(self, real: Any, given: Any) -> dict[Ref, torch.Tensor]:
-        """How torch's operator sees its tensors: views by their own strides."""
+        """Return the tensors as torch's operator gets them: views with their own strides."""
         found = {}
         for one, other in zip(iterate(real), iterate(given), strict=True):
             if isinstance(other, Deferred):
@@ -242,7 +242,7 @@ class Converter:
         return found
 
     def _learn(self, made: Any, known: Any) -> None:
-        """Keep what torch knows of a result; the first shape that a node was given stays. [spec aten 9.3]"""
+        """Record type and shape of a result; a node keeps the first shape that it got. [spec aten 9.3]"""
         if not isinstance(made, Ref):
             return
         if isinstance(known, torch.Tensor):
@@ -267,7 +267,7 @@ class Converter:
         except Refused as refused:
             if self._strict or (other := fallback(target)) is None:
                 raise refused.error from None
-            self._tell(target)
+            self._report_extended(target)
             made = run_rule(other, maker, named)
         return list(made) if isinstance(made, (list, tuple)) else [made]
 
@@ -281,30 +281,30 @@ class Converter:
             return run_rule(known, maker, named)
         if self._strict:
             raise refusal(target)
-        self._tell(target)
+        self._report_extended(target)
         other = fallback(target)
         return run_rule(other, maker, named) if other is not None else _nearest(maker, target, named)
 
-    def _tell(self, target: str) -> None:
+    def _report_extended(self, target: str) -> None:
         if self._extended is not None:
             self._extended(target)
 
     def _value(self, ref: Ref) -> torch.Tensor:
-        """What torch knows of a tensor."""
+        """Return the fake tensor of a node's output."""
         found = self._known.get((ref.node.name, ref.index))
         if found is not None:
             return found
         if ref.node.value is not None:
             return ref.node.value
-        raise KeyError(f"nothing is known of {ref}")
+        raise KeyError(f"{ref} has no known type and shape")
 
     def _stand_in(self, value: torch.Tensor) -> Ref:
-        """The Const of a result without elements."""
+        """Make the Const that replaces a result without elements."""
         with _disable_current_modes():
             return self.graph.const(torch.empty(tuple(value.shape), dtype=value.dtype))
 
     def _generator(self) -> tuple[Ref, Ref]:
-        """Seed and offset of random numbers: one seed a graph, an offset for each operator that draws."""
+        """Return seed and offset of random numbers: one seed for the graph, one offset for each random operator."""
         if self._seeds is None:
             seed = self.graph.const(0, torch.int64, name="initial_seed")
             offsets = self.graph.add("Data", [], {"index": -1}, name="offset_list")
@@ -343,7 +343,7 @@ class Converter:
         self._outputs = taken
 
     def finish(self) -> None:
-        """What Python does after it: writes of inputs become outputs, unused Data leave. [spec aten 9.8]"""
+        """Make outputs of the writes to inputs, and remove unused Data. [spec aten 9.8]"""
         taken: list[Ref | None] = list(self._outputs)
         for assign in list(self.graph.of_type("Assign")):
             target, source = assign.inputs
@@ -359,7 +359,7 @@ class Converter:
         self._pack_symbols()
         used = {one.node.name for node in self.graph.nodes for one in node.inputs if one is not None}
         index, read, spare = 0, self._read(), []
-        self.kept: list[int] = []  # which inputs of the captured graph are inputs of GE's
+        self.ge_inputs: list[int] = []  # indices of the captured graph's inputs that are inputs of GE's graph
         for node in list(self.graph.of_type("Data")):
             if node.name == "offset_list" or node.name in self.graph.packed:
                 node.attrs["index"] = index
@@ -369,17 +369,17 @@ class Converter:
             if node.name in used:
                 self.graph.writes = {out: index if at == position else at for out, at in self.graph.writes.items()}
                 node.attrs["index"] = index
-                self.kept.append(position)
+                self.ge_inputs.append(position)
                 index += 1
             else:
                 self.graph.remove(node)
                 if node.name in read:
                     self.graph.spare.append(node)
                     spare.append(position)
-        self.kept += spare
+        self.ge_inputs += spare
 
     def _pack_symbols(self) -> None:
-        """Let Data give lists whose numbers are all symbols of the caller. [spec aten 9.9]"""
+        """Replace each Pack whose numbers are all input symbols by Data. [spec aten 9.9]"""
         found: dict[tuple[Any, ...], Ref] = {}
         for pack in [one for one in self.graph.of_type("Pack") if "_inputs_all_sym" in one.attrs]:
             key = tuple(pack.inputs)
@@ -393,7 +393,7 @@ class Converter:
                 node.inputs = [found[key] if one is not None and one.node is pack else one for one in node.inputs]
 
     def _read(self) -> set[str]:
-        """Data that an operator of torch needs, whatever GE takes."""
+        """Return the Data that torch's operators read, even if GE's nodes do not."""
         return {
             one.node.name
             for call in self.graph.calls
@@ -403,12 +403,12 @@ class Converter:
 
 
 def _fed(kind: str, tensors: list[Ref]) -> list[Ref]:
-    """The inputs of a plain operator; the gradient of log-sigmoid has a buffer that GE does not take."""
+    """Return the inputs of a plain operator; GE does not take the buffer of log-sigmoid's gradient."""
     return tensors[:2] if kind == "LogSigmoidGrad" else tensors
 
 
 def _nearest(maker: Maker, target: str, named: dict[str, Any]) -> list[Ref]:
-    """A node of a type with the overload's name: ours, for an overload that the real converter refuses."""
+    """Make a node whose type is the overload's name, for an overload that the real converter refuses. (ours)"""
     word = target.split(".")[1].strip("_")
     kind = "".join(part.capitalize() for part in word.split("_"))
     inputs: list[Any] = []
@@ -424,18 +424,18 @@ def _nearest(maker: Maker, target: str, named: dict[str, Any]) -> list[Ref]:
 
 
 def _empty(results: Sequence[Any], *, strict: bool) -> list[torch.Tensor] | None:
-    """The results, where all of them are tensors that have no elements and no symbols."""
+    """Return the results if all of them are tensors without elements and without symbols; otherwise None."""
     found = [one for one in results if isinstance(one, torch.Tensor)]
     if not found or len(found) != len(results):
         return None
     fixed = all(isinstance(dim, int) for one in found for dim in one.shape)
-    if strict and any(one.numel() == 0 for one in found) and not fixed:  # raises for a size that only the data tell
+    if strict and any(one.numel() == 0 for one in found) and not fixed:  # raises for a size that depends on data
         return None
     return found if fixed and not any(one.numel() for one in found) else None
 
 
 def _storages(graph: fx.Graph) -> dict[int, int]:
-    """Storages of the inputs, by their identity."""
+    """Return the index of the input that has each storage, by the storage's identity."""
     found: dict[int, int] = {}
     at = 0
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""Words of the rules that make convolutions and their gradients. [spec aten 9.4]"""
+"""Functions for the converters' rules that make convolutions and their gradients. [spec aten 9.4]"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Ref:
-    """A convolution, over one dimension as over two."""
+    """Convolve; a convolution over one dimension is made as one over two."""
     kind = m.out.dtype
     bias = None if bias is None else m.as_type(bias, kind)
     value, weight = m.as_type(value, kind), m.as_type(weight, kind)
@@ -51,7 +51,7 @@ def _spread(
     output_padding: Sequence[int],
     groups: int,
 ) -> Ref:
-    """A transposed convolution."""
+    """Make a transposed convolution."""
     flat = len(stride) == 2
     size = _transposed_size(m, value, weight, stride, padding, dilation, output_padding, groups) if flat else None
     if size is None:
@@ -79,7 +79,7 @@ def _layout(stride: Sequence[int]) -> str:
 def _attributes(
     m: "Maker", stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> dict[str, Any]:
-    """The attributes that all convolutions have."""
+    """Return the attributes that all convolutions have."""
     return {
         "strides": [1, 1, *stride],
         "pads": m.twice(padding),
@@ -123,7 +123,7 @@ def _transposed_size(
     output_padding: Sequence[int],
     groups: int,
 ) -> Ref:
-    """The shape of a transposed convolution's result, found by nodes."""
+    """Make nodes that compute the shape of a transposed convolution's result."""
     shape = m.op("Shape", value, dtype=torch.int32)
     batch, *extents = (m.picked(shape, at) for at in (0, 2, 3))
     kernel = m.op("Shape", weight, dtype=torch.int32)
@@ -150,7 +150,7 @@ def convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:
-    """The gradients of a convolution by its input, its weight and its bias."""
+    """Compute the gradients of a convolution with respect to its input, weight and bias."""
     kind = m.type_of(value)
     dy, w, x = m.as_type(grad, kind), m.as_type(weight, kind), value
     line = m.rank(value) == 3

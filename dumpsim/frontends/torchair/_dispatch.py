@@ -1,4 +1,4 @@
-"""How composite operators are captured: those that an NPU has kernels for stay whole. [spec aten 9.1, 9.6]"""
+"""The capture of composite operators: those with a kernel on the NPU are not decomposed. [spec aten 9.1, 9.6]"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ __all__ = ["attention_of", "vendor_shapes", "whole_operators"]
 
 @contextmanager
 def whole_operators(dispatch: str) -> Iterator[None]:
-    """Keep composite operators whole where the device has a kernel for them.
+    """Do not decompose composite operators that have a kernel on the device.
 
-    That is `matmul`, in training too. The device has a kernel for its gradient as well, `matmul_backward`, which
-    TorchAir takes apart: into products of matrices, and into further whole products for two batches of matrices.
+    The only one is `matmul`, in training, too. The device also has a kernel for its gradient, `matmul_backward`, but
+    TorchAir decomposes it: into products of matrices, or into `matmul` again for two batches of matrices.
 
     Parameters
     ----------
     dispatch : str
-        ``npu``, or ``cpu``: nothing is kept.
+        ``npu``, or ``cpu``: everything is decomposed.
     """
     if dispatch != "npu":
         yield
@@ -36,7 +36,7 @@ def whole_operators(dispatch: str) -> Iterator[None]:
     try:
         kernels.impl("matmul", product, "CPU")
         kernels.impl("matmul", product_with_gradient, "AutogradCPU")
-        operator._dispatch_cache.clear()  # torch has looked the kernel up before
+        operator._dispatch_cache.clear()  # torch caches the kernel that it has looked up
         yield
     finally:
         kernels._destroy()
@@ -45,9 +45,9 @@ def whole_operators(dispatch: str) -> Iterator[None]:
 
 @contextmanager
 def vendor_shapes() -> Iterator[None]:
-    """Capture as the vendor does it where torch would say something else. [spec aten 9.7]
+    """Capture operators as the vendor does where torch does it otherwise. [spec aten 9.7]
 
-    Dropout's mask is packed, eight elements a byte; upsampling by nearest neighbours is not taken apart.
+    Dropout's mask is packed, eight elements per byte; upsampling by nearest neighbours is not decomposed.
     """
     dropout, backward = torch.ops.aten.native_dropout.default, torch.ops.aten.native_dropout_backward.default
     nearest, by_factors = torch.ops.aten.upsample_nearest2d.default, torch.ops.aten.upsample_nearest2d.vec
@@ -58,7 +58,7 @@ def vendor_shapes() -> Iterator[None]:
         (by_factors, by_factors.py_kernels, dict.fromkeys(keys, _upsampled)),
     ]
     for operator in (dropout, backward):
-        torch_decomp_decompositions(operator)  # torch remembers that these are its own
+        torch_decomp_decompositions(operator)  # fills torch's cache of its own decompositions
     before = [(operator, table, {key: table.get(key) for key in changes}) for operator, table, changes in tables]
     try:
         _put(tables)
@@ -68,7 +68,7 @@ def vendor_shapes() -> Iterator[None]:
 
 
 def _put(tables: list[tuple[Any, dict[Any, Any], dict[Any, Any]]]) -> None:
-    """Change tables of torch, and drop what torch has looked up in them."""
+    """Change tables of torch, and clear torch's caches of them."""
     for operator, table, changes in tables:
         for key, function in changes.items():
             if function is None:
@@ -81,7 +81,7 @@ def _put(tables: list[tuple[Any, dict[Any, Any], dict[Any, Any]]]) -> None:
 
 
 def _upsampled(value: torch.Tensor, size: Any, factors: Any) -> torch.Tensor:
-    """Upsampling to a size or by factors, as one operator."""
+    """Upsample to a size or by factors, as one operator."""
     found = upsample_compute_output_size(value.size(), size, factors)
     scales = [None, None] if factors is None else list(factors)
     made: torch.Tensor = torch.ops.aten.upsample_nearest2d.default(value, found, *scales)
@@ -89,7 +89,7 @@ def _upsampled(value: torch.Tensor, size: Any, factors: Any) -> torch.Tensor:
 
 
 def _masked(value: torch.Tensor, share: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """What dropout gives, without values."""
+    """Return the results of dropout, without values."""
     if train is False or share == 0:
         return value, torch.ones_like(value, dtype=torch.bool)
     size = (value.numel() + 127) // 128 * 16
@@ -97,7 +97,7 @@ def _masked(value: torch.Tensor, share: float, train: bool | None) -> tuple[torc
 
 
 def _unmasked(grad: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
-    """What dropout's gradient gives, without values."""
+    """Return the result of dropout's gradient, without values."""
     return torch.empty_like(grad)
 
 
@@ -108,7 +108,7 @@ def attention_of(form: str) -> Iterator[None]:
     Parameters
     ----------
     form : str
-        ``math``, or ``fused``: as the kernel that torch would choose.
+        ``math``, or ``fused``: the kernel that torch would choose.
     """
     if form != "math":
         yield

@@ -1,7 +1,7 @@
-"""What a compilation passes to GE: options of the process, and the dump of each graph. [spec ge 1.3] [spec aten 9.10]
+"""Options of GE for the process, and the dump of each graph. [spec ge 1.3] [spec aten 9.10]
 
-GE is initialised when the first graph of a process is made, and its options are final then. Each graph that is dumped
-adds an entry to a JSON file which ACL's dump reads.
+GE is initialised when the first graph of a process is compiled; its options cannot be changed afterwards. Each graph
+that is dumped adds an entry to a JSON file, which ACL's dump reads.
 """
 
 import json
@@ -22,30 +22,32 @@ from dumpsim.world.context import current
 
 __all__ = ["MARK", "initialise", "load"]
 
-MARK = "torchair_enable_data_dump"  # attribute of nodes that were made in `scope.data_dump()`
+MARK = "torchair_enable_data_dump"  # attribute of the nodes of a block `scope.data_dump()`
 _JSON = "ge_dump_with_acl_config"
 _PRECISION = MappingProxyType({"ge.exec.staticMemoryPolicy": "2", "ge.opSelectImplmode": "high_precision"})
 
 
 @dataclass(slots=True)
 class _Engine:
-    """GE as a process has initialised it.
+    """The state of GE in a process.
 
     Attributes
     ----------
     options : dict or None
         Options of the process; None before the first graph.
     root : dict or None
-        The document of the options file; its path, mode and form are those of the first graph.
+        The document of the options file; its path, mode and data are those of the first graph.
+    warned : set of str
+        Warnings that were printed.
     """
 
     options: dict[str, Any] | None = None
     root: dict[str, Any] | None = None
-    said: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
 
 
 def initialise(config: Any) -> dict[str, Any]:
-    """Initialise GE for a graph that is about to be made; returns the options that it gets.
+    """Initialise GE for a graph that is about to be compiled; return its options.
 
     Parameters
     ----------
@@ -56,9 +58,9 @@ def initialise(config: Any) -> dict[str, Any]:
     ScriptValueError
         For options that differ from those of the process's first graph.
     ScriptRuntimeError
-        For a JSON file of the dump that ACL refuses.
+        For a JSON file of the dump that ACL rejects.
     DumpConfigError
-        For steps that GE does not take.
+        For steps that GE does not accept.
     """
     engine = current().get(_Engine)
     _, wanted = config.as_dict()
@@ -72,7 +74,7 @@ def initialise(config: Any) -> dict[str, Any]:
     for key, value in wanted.items():
         if engine.options.get(key) != value:
             raise ScriptValueError(
-                f"{key} is {value!r}, and GE was initialised "
+                f"{key} is {value!r}, but GE was initialised "
                 + (f"with {engine.options[key]!r}" if key in engine.options else "without it"),
                 where="CompilerConfig",
                 allowed=("the options of the first graph of the process",),
@@ -84,16 +86,16 @@ def initialise(config: Any) -> dict[str, Any]:
 
 
 def _by_file(engine: _Engine, options: Mapping[str, Any]) -> None:
-    """Start the dump of ``dump_config_path``; with other options of a dump the file has no effect. [decisions]"""
+    """Start the dump of ``dump_config_path``; beside other options of a dump the file has no effect. [decisions]"""
     path = options[_JSON]
     if any(key.startswith(("ge.exec.enableDump", "aclgraph.enableDump")) for key in options):
-        _say(engine, f"dump_config_path {path} has no effect: other options of dump_config are set, too")
+        _warn_once(engine, f"dump_config_path {path} has no effect: other options of dump_config are set, too")
         return
     try:
         set_dump(path)
     except DumpsimError as error:
         raise ScriptRuntimeError(
-            f"ACL refuses {path}: {error.explain()}",
+            f"ACL rejects {path}: {error.explain()}",
             where="config.dump_config.dump_config_path",
             vendor=f"Fail in acl set dump, return 100009\n{error}",
             code="DS-TAR-004",
@@ -103,7 +105,7 @@ def _by_file(engine: _Engine, options: Mapping[str, Any]) -> None:
 def load(
     config: Any, graph_name: str, nodes: Iterable[tuple[str, Mapping[str, Any]]] = (), *, keeps: bool = False
 ) -> Path | None:
-    """Ask for the dump of a graph, just before GE loads it.
+    """Request the dump of a graph, just before GE loads it.
 
     Parameters
     ----------
@@ -112,12 +114,12 @@ def load(
     nodes : iterable of (str, mapping)
         Type and attributes of each node of GE's graph.
     keeps : bool
-        Whether ``quant_dumpable`` keeps an operator of the graph.
+        Whether the graph has an operator that would be folded without ``quant_dumpable``.
 
     Returns
     -------
     Path or None
-        The options file; None where the graph is not dumped.
+        The options file; None if the graph is not dumped.
     """
     options, mode = config.dump_config, config.mode.value
     if not options.enable_dump or mode != "max-autotune":
@@ -141,34 +143,36 @@ def load(
     engine.root["dump_list"].append(entry)
     if options.quant_dumpable.value == "1" and not keeps:
         text = "no operator before a pair of npu_quantize and npu_anti_quant is in the graph"
-        _say(engine, f"quant_dumpable has no effect: {text}")
+        _warn_once(engine, f"quant_dumpable has no effect: {text}")
     size, rank = world()
     path = Path("ge_dump_data_json").absolute() / f"dump_options_worldsize{size}_rank{rank}_pid{os.getpid()}.json"
     _write(path, json.dumps({"dump": engine.root}, indent=4))
     try:
         set_dump(path, known=("quant_dumpable",))
-    except DumpsimError as error:  # the vendor logs it
-        _say(engine, f"nothing is dumped: {error}")
+    except DumpsimError as error:  # the real one only logs it
+        _warn_once(engine, f"nothing is dumped: {error}")
     return path
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the options file, which another process may read meanwhile.
+    """Write the options file, which another process may be reading.
 
     Raises
     ------
     DumpWriteError
-        Where the working directory takes no files.
+        If the file cannot be written.
     """
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
-        raise DumpWriteError(f"cannot be made: {error.strerror}", where=str(path.parent), code="DS-ARC-010") from error
+        raise DumpWriteError(
+            f"cannot be created: {error.strerror}", where=str(path.parent), code="DS-ARC-010"
+        ) from error
     write_whole(str(path), [text.encode()], mode=0o644)
 
 
-def _say(engine: _Engine, text: str) -> None:
+def _warn_once(engine: _Engine, text: str) -> None:
     """Print a warning once."""
-    if text not in engine.said:
-        engine.said.add(text)
+    if text not in engine.warned:
+        engine.warned.add(text)
         print(f"[WARNING] TORCHAIR({os.getpid()},python): {text}", file=sys.stderr, flush=True)

@@ -1,25 +1,25 @@
-"""Shapes with torch's symbols as numbers."""
+"""Shapes whose symbols are replaced by numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["Sizes", "extent", "extents", "fraction"]
 
-Sizes = Mapping[str, int]  # of symbols, by their text
+Sizes = Mapping[str, int]  # sizes of symbols by name
 
 
 def extents(shape: Sequence[Any], sizes: Sizes) -> tuple[int, ...]:
-    """A shape as numbers."""
+    """Return a shape as numbers."""
     return tuple(extent(one, sizes) for one in shape)
 
 
 def extent(one: Any, sizes: Sizes) -> int:
-    """An extent as a number: symbols by their sizes."""
+    """Return an extent as a number, with the sizes of its symbols."""
     return one if isinstance(one, int) else int(_with_sizes(one, sizes))
 
 
 def fraction(one: Any, sizes: Sizes) -> float:
-    """What torch computes of extents in floating point."""
+    """Return the value of a floating-point expression of extents."""
     return float(_with_sizes(one, sizes))
 
 

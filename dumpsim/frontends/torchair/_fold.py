@@ -1,9 +1,9 @@
-"""What GE folds into a quantisation, unless ``quant_dumpable`` keeps it for the dump. [spec ge 1.5]
+"""Operators that GE folds into a quantisation unless ``quant_dumpable`` keeps them for the dump. [spec ge 1.5]
 
-The vendor documents that a compilation folds numbers away that a quantisation takes, so that they have no files, and
-that ``quant_dumpable`` keeps them. Which patterns GE folds is in its compiled half; here it is one: an operator whose
-result goes to a quantisation alone, the numbers of which are made values again (`npu_quantize`, `npu_anti_quant`). The
-quantisation then computes the operator as well, and its file shows the operator's inputs. (ours)
+The vendor documents that a compilation folds the tensor that a quantisation takes, so that it has no file, and that
+``quant_dumpable`` keeps it. The patterns that GE folds are in its compiled half, which cannot be read; here there is
+one: an operator whose only user is a quantisation, the result of which is dequantised again (`npu_quantize`,
+`npu_anti_quant`). The quantisation then also computes the operator, and its file shows the operator's inputs. (ours)
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from dumpsim.frontends.torchair._result import references
 __all__ = ["Joined", "folds"]
 
 _QUANTISATIONS = frozenset({"AscendQuantV2", "Quantize"})
-_GIVEN = frozenset({"Const", "Data", "AscendAntiQuantV2"})  # what is there without being computed, or is a pair's end
+_NOT_FOLDED = frozenset({"Const", "Data", "AscendAntiQuantV2"})  # not computed, or the end of another pair
 
 
 def folds(graph: GeGraph) -> Mapping[str, str]:
-    """The operators that go into a quantisation: names of both."""
+    """Return the operators that are folded into a quantisation: its name by the operator's name."""
     users: dict[int, list[GeNode]] = {}
     calls = Counter(
         at for call in graph.calls for at in {id(one.node) for one in references((call.arguments, call.keywords))}
@@ -35,7 +35,7 @@ def folds(graph: GeGraph) -> Mapping[str, str]:
     for node in graph.nodes:
         first = node.inputs[0] if node.type in _QUANTISATIONS and node.inputs else None
         restored = any(one.type == "AscendAntiQuantV2" for one in users.get(id(node), ()))
-        if first is None or not restored or first.node.type in _GIVEN:
+        if first is None or not restored or first.node.type in _NOT_FOLDED:
             continue
         if len(users[id(first.node)]) == 1 and calls[id(first.node)] <= 1:
             found[first.node.name] = node.name
@@ -44,15 +44,15 @@ def folds(graph: GeGraph) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Computes an operator, and another one of its result.
+    """Computes an operator, and a second one from its result.
 
     Parameters
     ----------
     first, second : callable
     count : int
-        Operands of the first.
+        Number of operands of the first.
     attrs : mapping
-        Of the first.
+        Attributes of the first.
     """
 
     first: Callable[..., Any]
@@ -61,7 +61,7 @@ class Joined:
     second: Callable[..., Any]
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
-        """What the second gives."""
+        """Return the result of the second operator."""
         made = self.first(*operands[: self.count], **self.attrs)
         value = made[0] if isinstance(made, (list, tuple)) else made
         return self.second(value, *operands[self.count :], **attrs)

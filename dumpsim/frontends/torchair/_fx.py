@@ -1,4 +1,4 @@
-"""What happens to a captured graph before it is converted. [spec aten 9.7]"""
+"""The preparation of a captured graph for the conversion. [spec aten 9.7]"""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ aten = torch.ops.aten
 
 
 def prepared(module: fx.GraphModule, *, noop: bool = True) -> fx.Graph:
-    """The graph of a module, ready to be converted; the module is changed.
+    """Prepare the graph of a module for the conversion; the module is changed.
 
     Parameters
     ----------
     module : torch.fx.GraphModule
     noop : bool
-        Take operators out that give their operand back.
+        Whether to remove operators that return their operand.
     """
     graph = module.graph
     if noop:
@@ -33,7 +33,7 @@ def prepared(module: fx.GraphModule, *, noop: bool = True) -> fx.Graph:
 
 
 def _take_symbols_from_shapes(graph: fx.Graph) -> None:
-    """Let users of a symbol take it from the shape of a tensor that has it, after that tensor. [spec aten 9.9]"""
+    """Let users of a symbol read it from the shape of an input that has it. [spec aten 9.9]"""
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     for node in inputs:
         value = node.meta.get("val")

@@ -1,4 +1,4 @@
-"""The graph that GE is given: nodes in the order of their making, named as the real ones. [spec aten 9.2]"""
+"""The graph that is passed to GE: nodes in the order of their creation, named as the real ones. [spec aten 9.2]"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,14 +51,14 @@ GE_NUMBERS = MappingProxyType(
 
 @dataclass(slots=True)
 class GeOutput:
-    """What the graph says of an output; a helper's shape is not known, and its type is written as DT_FLOAT.
+    """Type and shape of an output; those of a helper are not known, and its type is written as DT_FLOAT.
 
     Attributes
     ----------
     dtype : torch.dtype or None
         None for a helper.
     shape : tuple or None
-        With torch's symbols where the shape is open.
+        Dynamic dimensions are symbols of torch.
     """
 
     dtype: torch.dtype | None = None
@@ -66,7 +66,7 @@ class GeOutput:
 
     @property
     def ge_dtype(self) -> str:
-        """GE's name of the number type."""
+        """GE's name of the data type."""
         return "DT_FLOAT" if self.dtype is None else GE_TYPES.get(self.dtype, "DT_UNDEFINED")
 
 
@@ -78,16 +78,16 @@ class GeNode:
     ----------
     name, type : str
     inputs : list of Ref or None
-        None for an optional input that is not fed.
+        None for an optional input that is missing.
     attrs : dict
-        torch's number types stand for GE's numbers.
+        Data types are those of torch; they are written as GE's numbers.
     outputs : list of GeOutput
     fx : int
         Index of the FX call that made it.
     value : torch.Tensor or None
-        Of a Const.
+        The value of a Const.
     readable : str
-        The value as Python writes it.
+        The value as Python's `repr` writes it.
     """
 
     name: str
@@ -108,14 +108,14 @@ class Ref:
     index: int = 0
 
     def __getitem__(self, index: int) -> "Ref":
-        """Another output of the same node."""
+        """Return another output of the same node."""
         if not 0 <= index < len(self.node.outputs):
             raise IndexError(index)
         return Ref(self.node, index)
 
     @property
     def output(self) -> GeOutput:
-        """What the graph says of it."""
+        """Type and shape of the output."""
         return self.node.outputs[self.index]
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class Ref:
 
 
 class SymbolList(list[Any]):
-    """A list of numbers with a symbol among them.
+    """A list of numbers that includes a symbol.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class SymbolList(list[Any]):
 
 @dataclass(slots=True, eq=False)
 class FxCall:
-    """An operator of the captured graph, and the nodes that were made of it.
+    """An operator of the captured graph, and the nodes that were made for it.
 
     Attributes
     ----------
@@ -146,13 +146,15 @@ class FxCall:
     function : callable or None
         The overload.
     arguments, keywords
-        As called, with `Ref` in the places of tensors.
+        As called, with a `Ref` for each tensor.
     results : tuple
-        A `Ref`, a value of Python or None for each result.
+        A `Ref`, a Python value or None for each result.
+    seen : dict of Ref to torch.Tensor
+        The operator's tensors with the strides that the operator gets.
     values : tuple
-        What torch knows of the results: fake tensors.
+        Fake tensors of the results.
     form : tuple or None
-        How eager torch computes a product: the name of a form, and extents.
+        The form in which eager torch computes a product: its name, and extents.
     module, kind, at : str
         Path and class of the module, and ``file:line`` of the script.
     nodes : list of GeNode
@@ -175,7 +177,7 @@ class FxCall:
 
 
 class GeGraph:
-    """A graph under construction, or done.
+    """A graph of GE.
 
     Attributes
     ----------
@@ -184,19 +186,19 @@ class GeGraph:
     nodes : list of GeNode
     calls : list of FxCall
     removed : list of str
-        Names of nodes that were taken out.
+        Names of nodes that were removed.
     writes : dict of int to int
         Input of NetOutput -> index of the graph's input that it overwrites.
     symbols : dict
-        Outputs that are numbers of torch's symbols, with what torch knows of them.
+        Outputs that are integers of symbols, with torch's expressions.
     fractions : dict
-        Those that are floating-point numbers made of such symbols.
+        Outputs that are floating-point numbers of symbols, with torch's expressions.
     spare : list of GeNode
-        Data that GE takes out, and that torch's operators need.
+        Data that GE removes but that torch's operators need.
     strides : Strides
-        Of the captured graph's tensors in eager torch.
+        Strides of the captured graph's tensors in eager torch.
     packed : dict
-        Data that stand for a list of symbols, by name: the Data of the symbols.
+        The Data of the symbols for each Data that is a list of symbols, by name.
 
     Examples
     --------
@@ -228,12 +230,12 @@ class GeGraph:
         outputs: int = 1,
         name: str | None = None,
     ) -> GeNode:
-        """Add a node; one without a name gets its type and a free number.
+        """Add a node; without a name it is named after its type, with a free number.
 
         Raises
         ------
         AssertionError
-            For a name that is taken, with the vendor's text.
+            For a name that is in use, with the vendor's text.
         """
         if name is None:
             name = self._free_name(kind)
@@ -246,7 +248,7 @@ class GeGraph:
 
     def const(self, value: Any, dtype: torch.dtype | None = None, *, name: str | None = None) -> "Ref":
         """Add a Const of a number, a list or a tensor."""
-        with _disable_current_modes():  # while a graph is captured, new tensors would have no values
+        with _disable_current_modes():  # during a capture, new tensors would have no values
             found = value.detach() if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
         node = self.add("Const", [], name=name)
         node.value, node.readable = found, repr(value)
@@ -254,7 +256,7 @@ class GeGraph:
         return Ref(node)
 
     def pack(self, values: "Sequence[Any]", *, dtype: torch.dtype | None = None) -> "Ref":
-        """Add the Pack of numbers that symbols are among."""
+        """Add the Pack of a list of numbers and symbols."""
         items: list[Ref | None] = [one if isinstance(one, Ref) else self.const(one, torch.int64) for one in values]
         node = self.add("Pack", items, {"N": len(items), "axis": 0, "_force_unknown_shape": True})
         node.outputs[0].dtype = dtype
@@ -270,12 +272,12 @@ class GeGraph:
         return name
 
     def remove(self, node: GeNode) -> None:
-        """Take a node out; its name stays taken."""
+        """Remove a node; its name is not used again."""
         self.nodes.remove(node)
         self.removed.append(node.name)
 
     def of_type(self, kind: str) -> Iterator[GeNode]:
-        """The nodes of a type."""
+        """Iterate over the nodes of a type."""
         return (node for node in self.nodes if node.type == kind)
 
     @property

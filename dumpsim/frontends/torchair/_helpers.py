@@ -1,7 +1,8 @@
-"""What nodes compute that only help another one: by type, on tensors of torch.
+"""Kernels of helper nodes, by type, on tensors of torch.
 
-A node that gives a result of an ATen operator computes that operator itself, see `dumpsim.frontends.torchair._lower`;
-these are the others. A type that is missing here has no task: nothing but the operator that it helps needs its numbers.
+A node that returns a result of an ATen operator computes that operator itself, see `dumpsim.frontends.torchair._lower`;
+the kernels here are those of the other nodes. A type that is missing here has no task: nothing but the operator that it
+helps needs its values.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ __all__ = ["HELPERS", "SHAPES", "VIEWS", "Moved", "axes_of"]
 
 Tensor = torch.Tensor
 
-# inputs that say a shape, axes or bounds: their numbers must be known before the shape of the result is
+# inputs that are a shape, axes or bounds: the shape of the result depends on their values
 SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         "BroadcastTo": (1,),
@@ -35,12 +36,12 @@ SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Transpose": (1,),
     }
 )
-# types whose result is the operand's bytes: they have no task
+# types whose result has the operand's bytes: they have no task
 VIEWS = frozenset({"Bitcast", "ExpandDims", "FlattenV2", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def axes_of(numbers: Tensor) -> list[int]:
-    """The numbers of a tensor as a list."""
+    """Return the elements of a tensor as a list of integers."""
     return [int(one) for one in numbers.reshape(-1).tolist()]
 
 
@@ -86,20 +87,20 @@ class Moved:
     Parameters
     ----------
     view : callable
-        Gives the view; the other operands are numbers.
+        Returns the view; the other operands are numbers.
     keeps : bool
-        Where the copy is a result, it keeps the order of the view's dimensions in memory.
+        Whether a copy that is a result keeps the order of the view's dimensions in memory.
     """
 
     view: Callable[..., Tensor]
     keeps: bool = True
 
     def __call__(self, *operands: Tensor, **attrs: Any) -> Tensor:
-        """The copy."""
+        """Return the copy."""
         return self.view(*operands, **attrs).contiguous()
 
     def take(self, view: Tensor) -> Tensor:
-        """The copy of a view that is a result."""
+        """Return the copy of a view, as a result of the graph."""
         return view.clone(memory_format=torch.preserve_format if self.keeps else torch.contiguous_format)
 
 
@@ -114,7 +115,7 @@ def _gather(x: Tensor, indices: Tensor, *axis: Tensor, **attrs: Any) -> Tensor:
 
 
 def _expanded(x: Tensor, shape: Tensor, **_: Any) -> Tensor:
-    """The tensor in a larger shape; a mean over the last dimension comes without that. [observed wheel 2.14.0]"""
+    """Expand a tensor to a shape; a mean over the last dimension lacks that dimension. [observed wheel 2.14.0]"""
     sizes = axes_of(shape)
     return (x.unsqueeze(-1) if list(x.shape) == list(sizes[:-1]) else x).expand(sizes)
 

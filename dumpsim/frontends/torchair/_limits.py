@@ -1,4 +1,4 @@
-"""Which fusions a configuration asks for, and which of them graphs of TorchAir do not have here: refused by name."""
+"""The fusions that a configuration turns on; those that graphs of TorchAir do not have here are refused by name."""
 
 import json
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from dumpsim.core.regular import read_text
 __all__ = ["fuses"]
 
 _LARGEST = 1 << 20  # bytes of a switch file
-_ALL = "UBFusion", "ALL"  # kernels are joined; which ones is in GE's compiled half, here in `graph.ge.fuse` (ours)
+_ALL = "UBFusion", "ALL"  # fusion of kernels: GE's rules are in its compiled half, ours in `graph.ge.fuse` (ours)
 
 
 def fuses(config: Any) -> bool:
-    """Whether kernels are joined: the switch file turns all fusions of kernels on.
+    """Return whether kernels are fused: whether the switch file turns on all fusions of kernels.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def fuses(config: Any) -> bool:
     Raises
     ------
     UnsupportedError
-        For a switch file that turns another fusion on, or one of all off.
+        For a switch file that turns on another fusion, or turns off one of all.
     """
     path = config.fusion_config.fusion_switch_file.value
     if path is None:
@@ -45,7 +45,7 @@ def fuses(config: Any) -> bool:
 
 
 def _switches(switches: Any, group: str = "") -> "Iterator[tuple[tuple[str, str], Any]]":
-    """Groups and names of the fusions of a switch file, with what they are set to."""
+    """Iterate over the fusions of a switch file: group and name, and value."""
     for name, value in switches.items() if isinstance(switches, dict) else ():
         if isinstance(value, dict):
             yield from _switches(value, name)

@@ -1,17 +1,18 @@
-"""The stage after TorchAir's Python: from the graph that GE is given to the kernels that the device runs.
+"""The stage after TorchAir's Python: from the graph that is passed to GE to the kernels that the device runs.
 
-GE's own passes lie in its compiled half, which nobody can run here, so this stage is ours. Its rules, in this order:
+GE's own passes are in its compiled half, which cannot run here, so this stage is ours. Its rules, in this order:
 
-1. Nodes that NetOutput does not need have no task. (ours; TorchAir's Python deletes none, GE does)
-2. A Cast to the type that its operand has anyway, Identity, Reshape, Squeeze, Unsqueeze, ExpandDims, FlattenV2 and
-   Bitcast give their operand's bytes: no task, no file; who reads them shows the operand. (ours; as GE's models of
-   MindSpore show)
-3. Const and Data have no task; Data have files as inputs of a model have. [spec ge 1.5]
-4. What only finds a shape (Shape, Gather of it, Pack ...) is known while the graph is compiled: no task. (ours)
-5. A node that gives a result of an ATen operator computes that operator with torch, so that results are those of eager
-   torch bit for bit; nodes that only help it compute what their type says. (ours)
-6. Types that have no kernel here and only help have no task. (ours)
-7. What only a quantisation takes is computed by it, unless ``quant_dumpable`` is set. [spec ge 1.5] (the pattern: ours)
+1. Nodes that NetOutput does not need have no task. (ours; TorchAir's Python removes none, GE does)
+2. A Cast to the type of its operand, Identity, Reshape, Squeeze, Unsqueeze, ExpandDims, FlattenV2 and Bitcast return
+   their operand's bytes: they have no task and no file, and the files of their users show the operand. (ours; as in
+   GE's models of MindSpore)
+3. Const and Data have no task; Data have files, as inputs of a model have. [spec ge 1.5]
+4. Nodes that only compute a shape (Shape, Gather of it, Pack ...) are computed by the compilation: no task. (ours)
+5. A node that returns a result of an ATen operator computes that operator with torch, so that results are those of
+   eager torch bit for bit; helper nodes compute the operator of their type. (ours)
+6. Helper nodes whose type has no kernel here have no task. (ours)
+7. An operator whose only user is a quantisation is computed by the quantisation, unless ``quant_dumpable`` is set.
+   [spec ge 1.5] (the pattern: ours)
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ def _formats(first: str, second: str, output: str) -> Mapping[str, Mapping[int, 
     return MappingProxyType({"in": MappingProxyType({0: first, 1: second}), "out": MappingProxyType({0: output})})
 
 
-# formats of operators of the matrix unit, on chips whose kernels take private ones [decisions: chip; spec ge 5]
+# formats of the matrix unit's operators, on chips whose kernels take private formats [decisions: chip; spec ge 5]
 _PRODUCT = _formats("FRACTAL_NZ", "FRACTAL_NZ", "FRACTAL_NZ")
 _FORMATS: Mapping[str, Mapping[str, Mapping[int, str]]] = MappingProxyType(
     {
@@ -52,51 +53,51 @@ _FORMATS: Mapping[str, Mapping[str, Mapping[int, str]]] = MappingProxyType(
         "MatMulV2": _PRODUCT,
     }
 )
-_SMALL = 256  # elements of a tensor that is computed while a graph is compiled
+_SMALL = 256  # largest number of elements of a tensor that the compilation computes
 
 
 def kind_of(kind: torch.dtype) -> DType:
-    """The number type of torch as ours."""
+    """Convert a data type of torch to ours."""
     return dtype(str(kind).removeprefix("torch."))
 
 
 def array_of(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
-    """The numbers of a tensor; a view of its memory where it is contiguous."""
+    """Return the elements of a tensor: a view of its memory if it is contiguous."""
     return torchbound.array_of(tensor.detach().resolve_conj().resolve_neg().contiguous())
 
 
 def array_where(tensor: torch.Tensor) -> "np.ndarray[Any, Any]":
-    """A view of a tensor's memory, with its strides."""
+    """Return a view of a tensor's memory, with its strides."""
     if tensor.is_conj() or tensor.is_neg():
         return array_of(tensor)
     return torchbound.array_of(tensor.detach())
 
 
 def tensor_of(array: "np.ndarray[Any, Any]") -> torch.Tensor:
-    """A tensor of an array that nobody else has."""
+    """Convert an array that nobody else uses to a tensor."""
     return torchbound.tensor_of(array if array.flags.writeable else array.copy())
 
 
 def lower(
     graph: GeGraph, sizes: Sizes, folded: Mapping[str, str] = MappingProxyType({}), *, gradient: bool = False
 ) -> Graph:
-    """The kernels of a graph, for sizes of its symbols.
+    """Return the kernels of a graph, for given sizes of its symbols.
 
     Parameters
     ----------
     graph : GeGraph
     sizes : mapping of str to int
     folded : mapping of str to str
-        Operators that another one computes.
+        Operators that are folded into another one.
     gradient : bool
-        The results are gradients: those that are transposed lie as torch wants those of weights.
+        Whether the results are gradients: transposed ones are made contiguous, as torch requires for weights.
     """
     return _Lowering(graph, sizes, folded, gradient).lower()
 
 
 @dataclass(slots=True)
 class _Known:
-    """What compilation knows of an output: its type, and its numbers where they follow from shapes."""
+    """An output as the compilation knows it: its type and shape, and its values if they follow from shapes."""
 
     sample: torch.Tensor  # without values, on the meta device
     value: torch.Tensor | None = None
@@ -109,9 +110,9 @@ class _Lowering:
         self.sizes = sizes
         self.graph = Graph(name=graph.name)
         self.known: dict[tuple[str, int], _Known] = {}
-        self.values: dict[str, Value] = {}  # by node
+        self.values: dict[str, Value] = {}  # by name of the node
         self.folded = folded
-        self.pending: dict[str, tuple[Node, Any]] = {}  # folded operators and their kernels, by who computes them
+        self.pending: dict[str, tuple[Node, Any]] = {}  # folded operators with kernels, by the node that computes them
         self.needed = self._needed()
         self.providers = self._providers()
 
@@ -130,7 +131,7 @@ class _Lowering:
         return self.graph
 
     def _needed(self) -> set[str]:
-        """Nodes below NetOutput, and what results of operators need that their nodes do not take. (rule 1)"""
+        """Return the nodes that NetOutput needs, and those that only an operator of torch reads. (rule 1)"""
         found: set[str] = set()
         pending = [self.ge.output] if self.ge.output is not None else []
         calls = {id(node): call for call in self.ge.calls for node in call.nodes}
@@ -147,7 +148,7 @@ class _Lowering:
         return found
 
     def _providers(self) -> dict[str, Provided]:
-        """The nodes that compute an operator's results: their last nodes, or what a Cast or Squeeze there reads."""
+        """Return the nodes that compute an operator's results: the last ones, or those before a Cast or Squeeze."""
         found: dict[str, Provided] = {}
         for call in self.ge.calls:
             if isinstance(call.function, torch._ops.OpOverload):
@@ -158,7 +159,7 @@ class _Lowering:
     # ------------------------------------------------------------------------------------------------------- inputs
     def _data(self, node: GeNode) -> None:
         if node.name == "offset_list":
-            return  # random numbers are torch's
+            return  # torch draws the random numbers
         if node.name in self.ge.packed:
             symbols = [self.ge.symbols[one.node.name, one.index] for one in self.ge.packed[node.name]]
             self._numbers_of(node, torch.tensor(extents(symbols, self.sizes)))
@@ -178,7 +179,7 @@ class _Lowering:
         self._numbers_of(node, node.value)
 
     def _numbers_of(self, node: GeNode, value: torch.Tensor) -> None:
-        """Let numbers that are known stand for a node."""
+        """Replace a node by its known values."""
         abstract = TensorType(dtype=kind_of(value.dtype), shape=tuple(value.shape))
         self.values[node.name] = Constant(value=array_of(value), abstract=abstract)
         self.known[node.name, 0] = _Known(value.to("meta"), value)
@@ -234,38 +235,38 @@ class _Lowering:
             self.pending[self.folded[node.name]] = made, kernel
 
     def _is_view(self, node: GeNode, result: _Known) -> bool:
-        """Whether a node gives its operand's bytes. (rule 2)"""
+        """Return whether a node returns its operand's bytes. (rule 2)"""
         if node.type not in VIEWS and node.type != "Cast":
             return False
         first = node.inputs[0]
         assert first is not None
         known = self.known.get((first.node.name, first.index))
         if known is None:
-            return False  # nothing computes the operand
+            return False  # the operand is not computed
         operand = known.sample
         return operand.dtype == result.sample.dtype and operand.numel() == result.sample.numel()
 
     def _fold(self, node: GeNode, samples: Sequence[_Known]) -> None:
-        """Let numbers that are known stand for a node."""
+        """Replace a node by its known values."""
         value = samples[0].value
         assert value is not None
         abstract = TensorType(dtype=kind_of(value.dtype), shape=tuple(value.shape))
         self.values[node.name] = Constant(value=array_of(value), abstract=abstract)
 
     def _outputs(self, node: GeNode, helped: ResultKernel | None) -> list[_Known] | None:
-        """What is known of a node's outputs; None where it has no kernel."""
+        """Return what is known of a node's outputs; None if it has no kernel."""
         if helped is not None:
             return [_Known(one) for one in helped.samples]
         kernel = HELPERS.get(node.type)
         inputs = [one for one in node.inputs if one is not None]
         if kernel is None or any((one.node.name, one.index) not in self.known for one in inputs):
-            number = self._symbolic((node.name, 0))  # arithmetic of extents: torch knows its result
+            number = self._symbolic((node.name, 0))  # arithmetic of extents, whose result torch knows
             return None if number is None else [_Known(torch.tensor(number, device="meta"), torch.tensor(number))]
         found = [self.known[one.node.name, one.index] for one in inputs]
-        spoken = {at % len(found) for at in SHAPES.get(node.type, ())}
-        if any(found[at].value is None for at in spoken):
+        needed = {at % len(found) for at in SHAPES.get(node.type, ())}
+        if any(found[at].value is None for at in needed):
             return None
-        operands = [one.value if at in spoken else one.sample for at, one in enumerate(found)]
+        operands = [one.value if at in needed else one.sample for at, one in enumerate(found)]
         attrs = node.attrs
         if all(one.value is not None for one in found) or node.type == "Shape":
             given = [one.sample if one.value is None else one.value for one in found]
@@ -277,13 +278,13 @@ class _Lowering:
         return [_Known(one.to("meta")) for one in made]
 
     def _symbolic(self, key: tuple[str, int]) -> int | float | None:
-        """What torch computes of extents; None for a tensor."""
+        """Return the value of an expression of extents; None for a tensor."""
         if key in self.ge.fractions:
             return fraction(self.ge.fractions[key], self.sizes)
         return extent(self.ge.symbols[key], self.sizes) if key in self.ge.symbols else None
 
     def _number(self, ref: Ref) -> int | float | None:
-        """What a symbol is in this program; None for a tensor."""
+        """Return the value of a symbol in this program; None for a tensor."""
         key = ref.node.name, ref.index
         if key not in self.ge.symbols:
             return self._symbolic(key)
@@ -297,7 +298,7 @@ class _Lowering:
     def _operand(self, ref: Ref) -> Value:
         value = self.values.get(ref.node.name)
         if value is None:
-            raise UnsupportedError(f"{ref.node.type} computes nothing here", where=ref.node.name)
+            raise UnsupportedError(f"no kernel for operator type {ref.node.type}", where=ref.node.name)
         if isinstance(value, Node) and isinstance(value.abstract, TupleType):
             index = Constant(value=ref.index, abstract=ScalarType(dtype=dtype("int64"), value=ref.index))
             return Node(op_type="TupleGetItem", operands=[value, index], abstract=value.abstract.items[ref.index])

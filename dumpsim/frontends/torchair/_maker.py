@@ -1,4 +1,4 @@
-"""The vocabulary of the converters' rules: makes nodes of GE, and looks at types and shapes. [spec aten 9.4]"""
+"""Functions for the converters' rules: they make nodes of GE and read types and shapes. [spec aten 9.4]"""
 
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +14,7 @@ from dumpsim.frontends.torchair._refusals import Refused
 
 __all__ = ["Maker", "run_rule"]
 
-# outputs of types that have several, where their attributes do not say how many [spec aten 9.4]
+# number of outputs of types that have several, if the attributes do not determine it [spec aten 9.4]
 _OUTPUTS = MappingProxyType(
     {
         "ArgMaxWithValue": 2,
@@ -35,7 +35,7 @@ _OUTPUTS = MappingProxyType(
         "TopKV2": 2,
     }
 )
-# inputs of types whose last ones may stay unfed [spec aten 9.3]
+# number of inputs of types whose last inputs are optional [spec aten 9.3]
 _INPUTS = MappingProxyType(
     {
         "AscendAntiQuantV2": 3,
@@ -47,9 +47,9 @@ _INPUTS = MappingProxyType(
         "NLLLoss": 3,
     }
 )
-# types that take a whole number in the type of their tensors; all others take it as int64
+# types that take an integer in the type of their tensors; all others take it as int64
 _TYPED_NUMBERS = frozenset({"Add", "Mul", "PadV3", "Sub", "ThresholdV2"})
-# what the real converters say to orders of memory other than the plain one [source ge_converter/aten]
+# errors of the real converters for memory formats other than the contiguous one [source ge_converter/aten]
 _ORDERS = MappingProxyType(
     {
         "aten._to_copy.default": "Different from the community implementation, {} input memory_format only supports "
@@ -83,8 +83,8 @@ _PYTHON = MappingProxyType(
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-class _Words(dict[str, Any]):
-    """The names of a rule: arguments, then vocabulary, then node types."""
+class _Names(dict[str, Any]):
+    """The names of a rule: arguments, short names of types, node types, methods of `Maker`, functions of Python."""
 
     def __init__(self, maker: "Maker", arguments: dict[str, Any]) -> None:
         super().__init__(arguments)
@@ -103,10 +103,10 @@ class _Words(dict[str, Any]):
 
 
 def run_rule(code: CodeType, maker: "Maker", arguments: dict[str, Any]) -> Any:
-    """Run a compiled rule; its value is bound to ``_``."""
-    words = _Words(maker, arguments)
-    exec(code, words)
-    return words["_"]
+    """Run a compiled rule and return the value that it binds to ``_``."""
+    names = _Names(maker, arguments)
+    exec(code, names)
+    return names["_"]
 
 
 class Maker:
@@ -118,13 +118,15 @@ class Maker:
     target : str
         The overload's name.
     arguments : dict
-        By name; tensors are `Ref`, symbolic numbers too.
-    values : dict
-        What torch knows of tensors, by node and output.
+        By name; tensors and symbolic numbers are `Ref`.
+    value_of : callable
+        Returns the fake tensor of an output.
     results : sequence
         Fake tensors of the results.
+    generator : callable
+        Returns seed and offset of random numbers.
     given : collection of str
-        Arguments that the call writes; the others have their defaults.
+        Arguments that are written in the call; the others have their defaults.
     """
 
     inf = math.inf
@@ -155,11 +157,11 @@ class Maker:
         ----------
         kind : str
         *inputs
-            Tensors, None for one that is not fed, numbers and lists of numbers, which become Consts.
+            Tensors, None for a missing one, numbers and lists of numbers, which become Consts.
         outs : int, optional
-            Outputs.
+            Number of outputs.
         li, lo : str
-            Formats of inputs and outputs: one for all (``NCHW``), or ``0:ND,1:NCHW``.
+            Formats of inputs and outputs: one for all (``NCHW``), or by index (``0:ND,1:NCHW``).
         """
         types = [self.type_of(one) for one in inputs if isinstance(one, Ref)]
         fed: list[Ref | None] = [
@@ -168,22 +170,22 @@ class Maker:
         fed += [None] * (_INPUTS.get(kind, 0) - len(fed))
         node = self._graph.add(kind, fed, attrs, outputs=outs or _OUTPUTS.get(kind, 1))
         count = sum(one is not None for one in fed)
-        for key, said, many in (("input_layout_info", li, count), ("output_layout_info", lo, len(node.outputs))):
-            if said:
-                node.attrs[key] = _layouts(said, many)
+        for key, formats, many in (("input_layout_info", li, count), ("output_layout_info", lo, len(node.outputs))):
+            if formats:
+                node.attrs[key] = _layouts(formats, many)
         return Ref(node)
 
     def outputs(self, kind: str, count: int, *inputs: Any, **attrs: Any) -> list[Ref]:
-        """Make a node with this many outputs, and return them all."""
+        """Make a node with `count` outputs, and return all of them."""
         made = self.op(kind, *inputs, outs=count, **attrs)
         return [made[at] for at in range(count)]
 
     def parts(self, made: Ref) -> list[Ref]:
-        """All outputs of a node."""
+        """Return all outputs of a node."""
         return [made[at] for at in range(len(made.node.outputs))]
 
     def _constant(self, kind: str, value: Any, types: Sequence[torch.dtype]) -> Ref:
-        """The Const of an operand that is not a tensor."""
+        """Make the Const of an operand that is not a tensor."""
         if isinstance(value, (list, tuple)):
             return self.const(value)
         if isinstance(value, bool):
@@ -195,7 +197,7 @@ class Maker:
         return self.const(value, integers[0] if kind in _TYPED_NUMBERS and len(integers) == 1 else torch.int64)
 
     def const(self, value: Any, dtype: torch.dtype | None = None) -> Ref:
-        """A Const; a list with a symbol becomes a Pack of its numbers."""
+        """Make a Const; a list with a symbol becomes a Pack of its numbers."""
         if isinstance(value, SymbolList):
             return value.pack
         if isinstance(value, (list, tuple)) and any(isinstance(one, Ref) for one in value):
@@ -209,31 +211,31 @@ class Maker:
     # ------------------------------------------------------------------------------------------------------- types
     @property
     def out(self) -> Any:
-        """The first result as torch knows it."""
+        """Fake tensor of the first result."""
         return self.outs[0]
 
     def argument(self, name: str) -> Any:
-        """An argument whose name is a word of Python."""
+        """Return an argument whose name is a keyword of Python."""
         return self._arguments[name]
 
     def given(self, name: str) -> bool:
-        """Whether an argument was written in the call."""
+        """Return whether an argument was written in the call."""
         return name in self._given
 
     def type_of(self, value: Any) -> torch.dtype:
-        """The number type of a tensor; a helper's is float32 to the real converters."""
+        """Return the data type of a tensor; the real converters take a helper's as float32."""
         return value.output.dtype or torch.float32
 
     def shape_of(self, value: Ref) -> list[Any]:
-        """The shape of a tensor."""
+        """Return the shape of a tensor."""
         return list(self._value_of(value).shape)
 
     def rank(self, value: Ref) -> int:
-        """Number of dimensions."""
+        """Return the number of dimensions."""
         return self._value_of(value).dim()
 
     def as_type(self, value: Any, dtype: torch.dtype) -> Ref:
-        """A tensor in this type: itself, or the result of a Cast; a number becomes a Const."""
+        """Cast a tensor to a type if it has another one; a number becomes a Const."""
         if not isinstance(value, Ref):
             return self.const(value, dtype)
         if value.node.type == "Data" and not self._is_tensor(value):
@@ -244,21 +246,21 @@ class Maker:
         return value.output.dtype is not None
 
     def as_out(self, value: Any) -> Ref:
-        """A tensor or number in the type of the result."""
+        """Cast a tensor or number to the type of the result if it has another one."""
         return self.as_type(value, self.out.dtype)
 
     def forced(self, value: Ref) -> Ref:
-        """A Cast to the type of the result, whatever the tensor has."""
+        """Cast to the type of the result, even if the tensor has it."""
         return self.op("Cast", value, dst_type=self.out.dtype)
 
     def common(self, *values: Any) -> list[Ref]:
-        """Operands in the type that torch promotes them to."""
+        """Cast operands to the type that torch promotes them to."""
         known = [self._value_of(one) if isinstance(one, Ref) else one for one in values]
         kind = torch.result_type(known[0], known[1])
         return [self.as_type(one, kind) for one in values]
 
     def same_types(self, left: Any, right: Any) -> None:
-        """Refuse operands of different types, with the text that prints one type twice. [spec aten 9.5]"""
+        """Refuse operands of different types; the vendor's text prints one type twice. [spec aten 9.5]"""
         if isinstance(left, Ref) and isinstance(right, Ref) and self.type_of(left) != self.type_of(right):
             kinds = [GE_NUMBERS[self.type_of(one)] for one in (left, right)]
             raise Refused(AssertionError(f"Inputs data type mismatch {kinds[1]} vs. {kinds[1]}"))
@@ -276,57 +278,57 @@ class Maker:
         return math.inf if kind.is_floating_point else torch.iinfo(kind).max
 
     def tensors_among(self, *values: Any) -> bool:
-        """Whether a value is a tensor or a symbol."""
+        """Return whether a value is a tensor or a symbol."""
         return any(isinstance(one, Ref) for one in values)
 
     @property
     def symbolic(self) -> bool:
-        """Whether a result has an open shape."""
+        """Whether a result has a dynamic shape."""
         return any(isinstance(dim, torch.SymInt) for one in self.outs for dim in getattr(one, "shape", ()))
 
     def is_open(self, value: Ref) -> bool:
-        """Whether a tensor has an open shape."""
+        """Return whether a tensor has a dynamic shape."""
         return any(not isinstance(extent, int) for extent in self.shape_of(value))
 
     def list_number(self, value: Any, values: Sequence[Ref]) -> Ref:
-        """A number beside a list of tensors; that beside bfloat16 is float32."""
+        """Make the Const of a number for a list of tensors: in their type, float32 for bfloat16."""
         kind = self.type_of(values[0])
         return self.const(value, torch.float32 if kind == torch.bfloat16 else kind)
 
     def list_type(self, values: Sequence[Ref]) -> torch.dtype:
-        """The type of a list of numbers beside tensors."""
+        """Return the type of a list of numbers for a list of tensors."""
         kind = self.type_of(values[0])
         return kind if kind.is_floating_point else torch.int64
 
     # ------------------------------------------------------------------------------------------------------ shapes
     def all_dims(self, dims: Any) -> list[int]:
-        """The given dimensions, all of them where none is given."""
+        """Return the given dimensions as a list; all of them if none is given."""
         if dims is None or (isinstance(dims, (list, tuple)) and not dims):
             return list(range(self.rank(self._arguments["self"])))
         return [dims] if isinstance(dims, int) else list(dims)
 
     def unit_dims(self, value: Ref) -> list[int]:
-        """Dimensions of extent 1."""
+        """Return the dimensions of extent 1."""
         return [at for at, extent in enumerate(self.shape_of(value)) if extent == 1]
 
     def other_dims(self, rank: int, dim: int) -> list[int]:
-        """All dimensions but one."""
+        """Return all dimensions but one."""
         return [at for at in range(rank) if at != dim % rank]
 
     def swap_last(self, rank: int) -> list[int]:
-        """The permutation that exchanges the last two dimensions."""
+        """Return the permutation that exchanges the last two dimensions."""
         if rank < 2:
             raise Refused(IndexError("list index out of range"))
         return self.swapped(rank, -1, -2)
 
     def swapped(self, rank: int, first: int, second: int) -> list[int]:
-        """The permutation that exchanges two dimensions."""
+        """Return the permutation that exchanges two dimensions."""
         found = list(range(rank))
         found[first], found[second] = found[second], found[first]
         return found
 
     def dense(self, size: Sequence[int]) -> list[int]:
-        """Strides of a contiguous tensor."""
+        """Return the strides of a contiguous tensor."""
         found, step = [], 1
         for extent in reversed(size):
             found.append(step)
@@ -334,33 +336,33 @@ class Maker:
         return found[::-1]
 
     def ge_pads(self, pads: Sequence[int], rank: int) -> list[int]:
-        """Paddings by dimension, from torch's, which begin with the last dimension."""
+        """Order paddings by dimension; torch's begin with the last dimension."""
         found = [0, 0] * rank
         for at in range(len(pads) // 2):
             found[2 * (rank - 1 - at) : 2 * (rank - at)] = pads[2 * at : 2 * at + 2]
         return found
 
     def split_sizes(self, extent: Any, size: Any) -> list[Any]:
-        """Sizes of a split; the last part takes the rest."""
+        """Return the sizes of a split; the last part takes the rest."""
         known = self._graph.symbols[size.node.name, size.index] if isinstance(size, Ref) else size
         return [size] * int(-(-extent // known) - (1 if extent % known or extent // known else 0)) + [-1]
 
     def pair(self, value: Any) -> list[Any]:
-        """Two numbers, from one or two."""
+        """Return two numbers, from one or two."""
         found = [value] if isinstance(value, int) else list(value)
         return found * 2 if len(found) == 1 else found
 
     def triple(self, value: Any) -> list[Any]:
-        """Three numbers, from one or three."""
+        """Return three numbers, from one or three."""
         found = [value] if isinstance(value, int) else list(value)
         return found * 3 if len(found) == 1 else found
 
     def twice(self, values: Sequence[Any]) -> list[Any]:
-        """Each number two times: before and after."""
+        """Repeat each number: the padding before and after a dimension."""
         return [one for value in values for one in (value, value)]
 
     def picked(self, shape: Ref, at: int) -> Ref:
-        """An extent of a shape."""
+        """Read an extent from a shape."""
         return self.op(
             "Gather",
             shape,
@@ -372,7 +374,7 @@ class Maker:
         )
 
     def size_of(self, value: Ref, dim: int) -> Any:
-        """An extent: a number where it is known, else nodes that find it."""
+        """Return an extent: a number if it is known, otherwise nodes that compute it."""
         extent = self.shape_of(value)[dim]
         if isinstance(extent, int):
             return extent
@@ -381,44 +383,44 @@ class Maker:
         found.node.attrs["_force_unknown_shape"] = True
         return found
 
-    # ------------------------------------------------------------------------------------------------- other words
+    # ------------------------------------------------------------------------------------------------- other names
     @property
     def seeds(self) -> tuple[Ref, Ref]:
         """Seed and offset of the random generator."""
         return self._generator()
 
     def reduced(self, number: int) -> str:
-        """The name of a reduction."""
+        """Return the name of a reduction."""
         return _REDUCTIONS[number]
 
     def interpolation(self, number: int) -> str:
-        """The name of an interpolation."""
+        """Return the name of an interpolation."""
         return ("bilinear", "nearest", "bicubic")[number]
 
     def sampling(self, number: int) -> str:
-        """The name of a padding of samples."""
+        """Return the name of a padding mode."""
         return ("zeros", "border", "reflection")[number]
 
     @property
     def foreach_type(self) -> str:
-        """The type of an operator on lists of tensors: ForeachAddScalar of ``_foreach_add.Scalar``."""
+        """The node type of an operator on lists of tensors: ForeachAddScalar for ``_foreach_add.Scalar``."""
         _, name, overload = self._target.split(".")
         word = name.removeprefix("_foreach_")
         return f"Foreach{word[0].upper()}{word[1:]}{'' if overload == 'default' else overload}"
 
     def need_numbers(self, *values: Any) -> None:
-        """Refuse what is not given, as the real converter happens to."""
+        """Refuse None, as the real converter does."""
         if any(one is None for one in values):
             raise Refused(TypeError("must be real number, not NoneType"))
 
     def half_only(self, half_to_float: bool, value: Ref) -> None:
-        """Refuse ``half_to_float`` for other types."""
+        """Refuse ``half_to_float`` for types other than float16."""
         if half_to_float and self.type_of(value) != torch.float16:
             text = f"half_to_float is True but x.dtype is {self.type_of(value)}, expected torch.half"
             raise Refused(AssertionError(text))
 
     def both_wanted(self, mask: Sequence[bool]) -> None:
-        """Refuse a product's gradient by one operand alone."""
+        """Refuse a product's gradient for only one operand."""
         if not all(mask):
             raise Refused(NotImplementedError("matmul_backward currently only support mask == [True, True]"))
 
@@ -428,7 +430,7 @@ class Maker:
             raise Refused(RuntimeError(f"torch.ops.{self._target} ge_converter is not support int8 dtype!"))
 
     def in_order(self, memory_format: torch.memory_format | None) -> None:
-        """Refuse a tensor in another order of memory."""
+        """Refuse memory formats other than the contiguous one."""
         preserves = self._target == "aten.empty_like.default" and memory_format == torch.preserve_format
         if not preserves and memory_format not in (None, torch.contiguous_format):
             known = torch.contiguous_format
@@ -436,34 +438,34 @@ class Maker:
             raise Refused(RuntimeError(text))
 
     def four_dims(self, value: Ref) -> None:
-        """Refuse other tensors than those of four dimensions."""
+        """Refuse tensors that do not have four dimensions."""
         if self.rank(value) != 4:
             text = "ge_converter is only implemented for 4D input!"
             raise Refused(NotImplementedError(f"torch.ops.{self._target} ", text))
 
     def fed_from(self, at: int, *inputs: Any) -> None:
-        """Refuse to leave inputs out that a type must have."""
+        """Refuse missing inputs that the node type requires; `at` is the index of the first."""
         for number, one in enumerate(inputs, at):
             if one is None:
                 raise Refused(AssertionError(f"Input {number} can not be None as it is not optional"))
 
     def all_wanted(self, *wanted: bool) -> None:
-        """Refuse some of the gradients of a normalisation without the others."""
+        """Refuse a normalisation's gradient for only some of its operands."""
         if not all(wanted):
             text = "ge_converter is implemented while input, weight and bias all have gradients."
             raise Refused(NotImplementedError(f"torch.ops.{self._target} ", text))
 
     def no_number(self) -> None:
-        """Refuse a number of Python."""
+        """Refuse a result that is a Python number."""
         raise Refused(AssertionError("ge_outputs must be list or a tuple."))
 
     def no_symbol(self) -> None:
-        """Refuse a number of Python where a symbol must be."""
+        """Refuse a Python number where a symbol is required."""
         text = "meta_output must be one of following instances:[torch.SymInt, torch.SymFloat, torch.SymBool]"
         raise Refused(AssertionError(text))
 
     def total(self, values: Sequence[Any]) -> Any:
-        """The sum of numbers and symbols."""
+        """Sum numbers and symbols."""
         if isinstance(values, SymbolList):
             return self.op("ReduceSum", values.pack, self.const(0), keep_dims=False)
         if self.tensors_among(*values):
@@ -471,15 +473,15 @@ class Maker:
         return sum(values)
 
     def __getattr__(self, name: str) -> Any:
-        """Words that make several nodes."""
+        """Return a function of the modules for operators of several nodes."""
         found = getattr(_composites, name, None) or getattr(_convolution, name, None)
         if found is None or name.startswith("_"):
             raise AttributeError(name)
         return partial(found, self)
 
 
-def _layouts(said: str, count: int) -> dict[int, str]:
-    """Formats by index."""
-    if ":" not in said:
-        return dict.fromkeys(range(count), said)
-    return {int(at): name for at, _, name in (one.partition(":") for one in said.split(","))}
+def _layouts(formats: str, count: int) -> dict[int, str]:
+    """Parse formats: by index."""
+    if ":" not in formats:
+        return dict.fromkeys(range(count), formats)
+    return {int(at): name for at, _, name in (one.partition(":") for one in formats.split(","))}

@@ -1,9 +1,9 @@
-"""Products of matrices that stay one operator while a graph is captured, and their gradients.
+"""Products of matrices that are captured as one operator, and their gradients.
 
-Eager torch takes `matmul` apart before it computes: into one product, a batch of products, or a product with a vector,
-by extents, strides and whether an operand requires a gradient. It swaps the factors of a gradient where an operand was
-transposed. Each of these forms rounds in its own way. So the nodes of a captured product carry the form that eager
-torch chooses, and are computed in it. [torch 2.13: LinearAlgebra.cpp, FunctionsManual.cpp]
+Eager torch decomposes `matmul` before it computes: into one product, a batch of products, or a product with a vector,
+depending on extents, strides and whether an operand requires a gradient. It swaps the factors of a gradient if an
+operand was transposed. Each of these forms is rounded differently. Therefore the nodes of a captured product are marked
+with the form that eager torch chooses, and computed in that form. [torch 2.13: LinearAlgebra.cpp, FunctionsManual.cpp]
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,30 +20,31 @@ __all__ = ["FORMS", "Form", "form_of", "product", "product_with_gradient", "rows
 Tensor = torch.Tensor
 Form = tuple[Any, ...]  # the name of a form and the extents that it needs, which may be symbols
 
-# Keys of annotations. AOTAutograd copies those of a product to its gradient's nodes, which have a key of their own.
+# Keys of annotations. AOTAutograd copies the annotations of a product to the nodes of its gradient, so that these need
+# a key of their own.
 _PRODUCT, _GRADIENT = "dumpsim_product", "dumpsim_gradient"
 
 
 def form_of(node: fx.Node) -> Form | None:
-    """The form in which eager torch computes the product of a node; None for the operator's own."""
+    """Return the form in which eager torch computes the product of a node; None for the operator itself."""
     marks = node.meta.get("custom") or {}
     return marks.get(_GRADIENT, marks.get(_PRODUCT)) or None
 
 
-def _computed(*form: Any) -> Any:
-    """Mark the nodes of a gradient that are captured in this context with a form, or with none."""
+def _mark_nodes(*form: Any) -> Any:
+    """Return a context that marks the captured nodes of a gradient with a form, or with no form."""
     return traceback.annotate({_GRADIENT: form})
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """The kernel of `matmul` without a gradient: what torch composes it of."""
+    """Compute `matmul` without a gradient, by torch's decomposition."""
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     made: Tensor = torch.ops.aten.matmul.default._op_dk(key, left, right)
     return made
 
 
 def product_with_gradient(left: Tensor, right: Tensor) -> Tensor:
-    """The kernel of `matmul` with a gradient: one operator, as are the products of its gradient."""
+    """Compute `matmul` with a gradient, as one operator; each product of the gradient is one operator, too."""
     made: Tensor = _Product.apply(left, right, _is_folded(left, right))  # type: ignore[no-untyped-call]
     return made
 
@@ -64,9 +65,9 @@ class _Product(torch.autograd.Function):
 
 
 def _is_folded(left: Tensor, right: Tensor) -> bool:
-    """Whether torch makes one matrix of a batch because the other operand requires a gradient.
+    """Return whether torch makes one matrix of a batch because the other operand requires a gradient.
 
-    Without that, torch decides by the strides of the batch, when it computes.
+    If it does not require one, torch decides by the strides of the batch at run time.
     """
     first, second = left.dim(), right.dim()
     if first == second == 3 and not statically_known_true(left.shape[0] == right.shape[0]):
@@ -76,22 +77,22 @@ def _is_folded(left: Tensor, right: Tensor) -> bool:
     return max(first, second) >= 3 > smaller.dim() and smaller.requires_grad
 
 
-def _is_turned(matrix: Tensor) -> bool:
-    """Whether a matrix lies column by column, so that torch swaps the factors of its gradient."""
+def _is_transposed(matrix: Tensor) -> bool:
+    """Return whether a matrix is stored column by column; torch then swaps the factors of its gradient."""
     rows, _ = matrix.shape
     down, along = matrix.stride()
     return statically_known_true(down == 1) and statically_known_true(along == rows)
 
 
-def _of_two(swapped: bool, left: str = "", right: str = "") -> Any:
-    """Mark a product of two matrices: whether the factors are swapped, and how they lie in eager torch."""
-    return _computed("two", swapped, left, right) if swapped or left or right else _computed()
+def _mark_product(swapped: bool, left: str = "", right: str = "") -> Any:
+    """Return a context that marks a product of two matrices: whether the factors are swapped, and their orders."""
+    return _mark_nodes("two", swapped, left, right) if swapped or left or right else _mark_nodes()
 
 
 def _gradients(
     grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of a product by its operands."""
+    """Compute the gradients of a product with respect to its operands."""
     first, second = left.dim(), right.dim()
     by_left, by_right = wanted[:2]
     if first == second == 1:
@@ -105,22 +106,22 @@ def _gradients(
         if by_left:
             made[0] = grad.unsqueeze(1).mm(right.unsqueeze(0))
         if by_right:
-            with _computed("vector"):
+            with _mark_nodes("vector"):
                 made[1] = left.transpose(-1, -2).mm(grad.unsqueeze(1)).squeeze(1)
     elif (first, second) == (1, 2):
         if by_left:
-            with _of_two(_is_turned(left.unsqueeze(0))):
+            with _mark_product(_is_transposed(left.unsqueeze(0))):
                 made[0] = grad.unsqueeze(0).mm(right.transpose(-1, -2)).squeeze(0)
         if by_right:
-            with _of_two(_is_turned(right)):
+            with _mark_product(_is_transposed(right)):
                 made[1] = left.unsqueeze(1).mm(grad.unsqueeze(0))
     else:
         both = first == second == 2
         if by_left:
-            with _of_two(both and _is_turned(left)):
+            with _mark_product(both and _is_transposed(left)):
                 made[0] = torch.matmul(grad, right.transpose(-1, -2))
         if by_right:
-            with _of_two(both and _is_turned(right)):
+            with _mark_product(both and _is_transposed(right)):
                 made[1] = torch.matmul(left.transpose(-1, -2), grad)
     return made[0], made[1]
 
@@ -128,22 +129,26 @@ def _gradients(
 def _of_rows(
     grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of a batch times a matrix or a vector: the batch is one matrix of all rows."""
+    """Compute the gradients of a batch times a matrix or a vector, with the batch as one matrix of all rows."""
     vector = right.dim() == 1
     rows = (grad.unsqueeze(-1) if vector else grad).contiguous().view(-1, 1 if vector else grad.size()[-1])
     inner = _rows(left)
-    lies = "column by column" if not vector and _is_turned(_rows(grad)) else ""
+    order = "column by column" if not vector and _is_transposed(_rows(grad)) else ""
     by_left = by_right = None
     if wanted[0]:
-        turned = right.unsqueeze(0) if vector else right.transpose(-1, -2)
+        transposed = right.unsqueeze(0) if vector else right.transpose(-1, -2)
         if fold or _is_one_matrix(left):
-            form = _of_two(not vector and _is_turned(inner), lies, "")
+            form = _mark_product(not vector and _is_transposed(inner), order, "")
         else:
-            form = _computed("batched rows", left.size()[-2])
+            form = _mark_nodes("batched rows", left.size()[-2])
         with form:
-            by_left = rows.mm(turned).view(left.size())
+            by_left = rows.mm(transposed).view(left.size())
     if wanted[1]:
-        form = _computed("vector") if vector else _of_two(_is_turned(right), "row by row" * _is_turned(inner), lies)
+        form = (
+            _mark_nodes("vector")
+            if vector
+            else _mark_product(_is_transposed(right), "row by row" * _is_transposed(inner), order)
+        )
         with form:
             by_right = left.contiguous().view(-1, left.size()[-1]).transpose(-1, -2).mm(rows).view(right.size())
     return by_left, by_right
@@ -152,48 +157,48 @@ def _of_rows(
 def _of_columns(
     grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of a matrix or a vector times a batch: the batch is one matrix of all columns."""
+    """Compute the gradients of a matrix or a vector times a batch, with the batch as one matrix of all columns."""
     vector, size = left.dim() == 1, right.size()
     if vector:
-        columns, lies = grad.view(-1, 1), ""
+        columns, order = grad.view(-1, 1), ""
     else:
         columns = grad.transpose(-1, -2).contiguous().view(-1, grad.size()[-2])
-        lies = "column by column" * _is_turned(_rows(grad.transpose(-1, -2)))
+        order = "column by column" * _is_transposed(_rows(grad.transpose(-1, -2)))
     inner = _rows(right.transpose(-1, -2))
     by_left = by_right = None
     if wanted[0]:
         whole = right.transpose(-1, -2).contiguous().view(-1, size[-2]).transpose(-1, -2)
         if vector:
-            form = _computed("vector")
+            form = _mark_nodes("vector")
         else:
-            form = _of_two(_is_turned(left.transpose(0, 1)), "row by row" * _is_turned(inner), lies)
+            form = _mark_product(_is_transposed(left.transpose(0, 1)), "row by row" * _is_transposed(inner), order)
         with form:
             by_left = whole.mm(columns).transpose(-1, -2).view(left.size())
     if wanted[1]:
         shape = [*size[:-2], size[-1], size[-2]]
         if fold or (vector and _is_one_matrix(right.transpose(-1, -2))):
-            form = _of_two(not vector and _is_turned(inner), lies, "")
+            form = _mark_product(not vector and _is_transposed(inner), order, "")
         else:
-            form = _computed("batched columns", size[-1])
+            form = _mark_nodes("batched columns", size[-1])
         with form:
             by_right = columns.mm(left.unsqueeze(0) if vector else left).view(shape).transpose(-1, -2)
     return by_left, by_right
 
 
 def _rows(batch: Tensor) -> Tensor:
-    """The matrix that eager torch makes of a batch: a view where the strides allow it."""
+    """Return the matrix that eager torch makes of a batch: a view if the strides allow it."""
     return batch.reshape(-1, batch.size()[-1])
 
 
 def _is_one_matrix(batch: Tensor) -> bool:
-    """Whether the dimensions before the last one can be one without a copy."""
+    """Return whether the dimensions before the last one can be merged without a copy."""
     shape, strides = batch.shape, batch.stride()
     pairs = range(batch.dim() - 2)
     return all(statically_known_true(strides[at] == strides[at + 1] * shape[at + 1]) for at in pairs)
 
 
 def rows_by_matrix(left: Tensor, right: Tensor) -> Tensor:
-    """A batch times a matrix or a vector, or the other way round, as one product of all rows."""
+    """Multiply a batch by a matrix or a vector, or the other way round, as one product of all rows."""
     if left.dim() == right.dim():  # one batch has a single matrix
         one = left.shape[0] == 1
         left, right = (left.squeeze(0), right) if one else (left, right.squeeze(0))
@@ -210,16 +215,16 @@ def _rows_by_matrix(batch: Tensor, matrix: Tensor) -> Tensor:
     return rows.mm(matrix).view(*batch.shape[:-1], matrix.shape[1])
 
 
-def _two(left: Tensor, right: Tensor, swapped: bool, left_lies: str, right_lies: str) -> Tensor:
-    left, right = _laid(left, left_lies), _laid(right, right_lies)
+def _two(left: Tensor, right: Tensor, swapped: bool, left_order: str, right_order: str) -> Tensor:
+    left, right = _in_order(left, left_order), _in_order(right, right_order)
     return right.t().mm(left.t()).t() if swapped else left.mm(right)
 
 
-def _laid(matrix: Tensor, lies: str) -> Tensor:
-    """A matrix that lies row by row, column by column, or as it does."""
-    if lies == "column by column":
+def _in_order(matrix: Tensor, order: str) -> Tensor:
+    """Return a matrix stored in an order: row by row, column by column, or unchanged."""
+    if order == "column by column":
         return matrix.t().contiguous().t()
-    return matrix.contiguous() if lies else matrix
+    return matrix.contiguous() if order else matrix
 
 
 def _by_vector(left: Tensor, right: Tensor) -> Tensor:
@@ -227,13 +232,13 @@ def _by_vector(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _batched_rows(rows: Tensor, matrix: Tensor, extent: int) -> Tensor:
-    """All rows times a matrix, `extent` rows at a time."""
+    """Multiply all rows by a matrix, `extent` rows at a time."""
     batch = rows.view(-1, extent, rows.shape[1])
     return batch.bmm(matrix.expand(batch.shape[0], *matrix.shape)).view(rows.shape[0], matrix.shape[1])
 
 
 def _batched_columns(columns: Tensor, matrix: Tensor, extent: int) -> Tensor:
-    """A matrix times all columns, which are rows here, `extent` columns at a time."""
+    """Multiply a matrix by all columns, which are rows here, `extent` columns at a time."""
     batch = columns.view(-1, extent, columns.shape[1]).mT.contiguous()
     made = matrix.t().expand(batch.shape[0], *reversed(matrix.shape)).bmm(batch)
     return made.mT.reshape(columns.shape[0], matrix.shape[1])

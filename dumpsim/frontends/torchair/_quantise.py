@@ -1,7 +1,7 @@
-"""Quantisation on the device: ``torch_npu.npu_quantize`` and ``torch_npu.npu_anti_quant``, for whole numbers.
+"""Quantisation on the device to integers: ``torch_npu.npu_quantize`` and ``torch_npu.npu_anti_quant``.
 
-Both are operators of torch (namespace ``npu``), so that a captured graph has them whole. Numbers are those of the
-formulas in float32, rounded to even.
+Both are operators of torch (namespace ``npu``), so that a captured graph has one node for each. They are computed in
+float32, with rounding half to even.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ from dumpsim.core.errors import ScriptValueError, UnsupportedError
 
 __all__ = ["npu_anti_quant", "npu_quantize"]
 
-# quantised types of torch, with the types of the tensors that the device gives
+# torch's numbers of types; `_STORED` has the types of the tensors that the device returns
 _NUMBERS = MappingProxyType(
     {
         torch.uint8: 0,
@@ -71,7 +71,7 @@ def npu_anti_quant(
     dst_dtype: torch.dtype | None = None,
     src_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Give a quantised tensor its values again: offset added, times the scale.
+    """Dequantise a tensor: add the offset, and multiply by the scale.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def npu_anti_quant(
 
 
 def _number(kind: Any) -> int | None:
-    """Torch's number of a type."""
+    """Return torch's number of a type."""
     if kind is None or isinstance(kind, int):
         return kind
     if kind not in _NUMBERS:
@@ -138,7 +138,7 @@ def _restored_shape(x: torch.Tensor, scale: Any, *, dst_dtype: int | None = None
 
 @cache
 def _registered() -> library.Library:
-    """The operators, as torch knows them as long as somebody holds this."""
+    """Register the operators; torch knows them as long as the library exists."""
     made = library.Library("npu", "FRAGMENT")
     made.define("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, "
                 "bool div_mode=True) -> Tensor")  # fmt: skip

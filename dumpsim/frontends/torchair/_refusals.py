@@ -1,4 +1,4 @@
-"""What the real converter raises for overloads that it refuses. [spec aten 9.5]"""
+"""Errors of the real converter for overloads that it refuses. [spec aten 9.5]"""
 
 import builtins
 import re
@@ -13,11 +13,11 @@ _MISSING = (
     "converters. If necessary, you can check the Ascend Extension for Pytorch version documentation and refer to the "
     "custom op guide to implement your own converter."
 )
-_PACKET = "torch.ops.aten._native_batch_norm_legit ge_converter is not implemented!"  # without its overload
+_PACKET = "torch.ops.aten._native_batch_norm_legit ge_converter is not implemented!"  # without the overload's name
 
 
 class Refused(Exception):
-    """No node stands for this use of an operator; `error` is what the real converter raises."""
+    """The real converter refuses this use of an operator; `error` is its error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 def refusal(target: str) -> Exception:
-    """The error of an overload.
+    """Return the real converter's error for an overload.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def refusal(target: str) -> Exception:
 
 @cache
 def _registered() -> MappingProxyType[str, tuple[str, str]]:
-    """What the overloads raise that the vendor registers and refuses."""
+    """Return class and text of the errors of overloads whose registered converter only raises."""
     found: dict[str, tuple[str, str]] = {}
     heading = "", ""
     for line in files(__package__).joinpath("refused.txt").read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""The kernel of a node that gives a result of an ATen operator: the operator itself."""
+"""The kernel of a node that returns a result of an ATen operator: the operator itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ __all__ = ["Provided", "ResultKernel", "provided", "references", "result_kernel"
 Tensor = torch.Tensor
 
 
-# types whose last output are indices, which GE has as int32
+# types whose last output is indices, which are int32 in GE
 _INDICES = frozenset({"ArgMaxWithValue", "ArgMinWithValue", "MaxPoolWithArgmaxV1", "Sort", "TopKV2"})
 
-# operators that compute each element by itself with operations that IEEE 754 rounds correctly, or move elements. The
-# others, even those of one element, have code for vectors and code for single elements, which round in different ways.
+# Operators that compute each element independently, with operations that IEEE 754 rounds correctly, or move elements.
+# The others have code for vectors and code for single elements, which round in different ways.
 _EXACT = frozenset(
     f"aten::{name}"
     for name in [
@@ -80,16 +80,16 @@ _EXACT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What an output of a node is.
+    """Which result of the operator an output of a node is.
 
     Attributes
     ----------
     index : int
-        Of the operator's result.
+        Index of the operator's result.
     added : tuple of int
-        Dimensions of extent 1 that the node has and the result has not.
+        Dimensions of extent 1 that the output has and the result does not have.
     narrow : bool
-        Indices: GE has them as int32.
+        Whether the output is indices, which are int32 in GE.
     """
 
     index: int
@@ -99,14 +99,14 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """A node that computes an operator of ATen, and what its outputs are."""
+    """A node that computes an operator of ATen; `slots` has the results by the node's outputs."""
 
     call: FxCall
     slots: Mapping[int, Pick]
 
 
 def provided(call: FxCall) -> dict[str, dict[int, Pick]]:
-    """The nodes of a call that compute its results, with what their outputs are."""
+    """Return the nodes of a call that compute its results, with the results by the nodes' outputs."""
     given = references((call.arguments, call.keywords))
     own = {id(node) for node in call.nodes} - {id(one.node) for one in given}
     slots: dict[Ref, Pick] = {}
@@ -131,7 +131,7 @@ def provided(call: FxCall) -> dict[str, dict[int, Pick]]:
 
 
 def references(what: Any) -> list[Ref]:
-    """The tensors among arguments."""
+    """Return the tensors in nested arguments."""
     if isinstance(what, Ref):
         return [what]
     if isinstance(what, dict):
@@ -146,13 +146,13 @@ class _At:
     """A tensor of a call: an operand of the kernel."""
 
     index: int
-    strides: tuple[int, ...] | None = None  # where the operator's result may depend on them
-    free: bool = False  # the result does not depend on how the tensor lies
+    strides: tuple[int, ...] | None = None  # if the operator's result may depend on them
+    free: bool = False  # the result does not depend on the tensor's strides
 
 
 @dataclass(frozen=True, slots=True)
 class _Unused:
-    """A tensor without effect on the result."""
+    """A tensor that has no effect on the result."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -166,7 +166,7 @@ class ResultKernel:
     samples : list of torch.Tensor
         The node's outputs, without values.
     hidden : list of Ref
-        Tensors of the operator that are no inputs of the node; they follow the inputs.
+        Tensors of the operator that are not inputs of the node; they follow the inputs.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class ResultKernel:
         self._picks = picks
 
     def __call__(self, *operands: Tensor, **attrs: Any) -> list[Tensor]:
-        """The node's outputs."""
+        """Compute the node's outputs."""
         made = self._function(*_filled(self._arguments, operands), **_filled(self._keywords, operands))
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         found = []
@@ -202,21 +202,22 @@ class ResultKernel:
     def bind(
         self, operands: Sequence[Tensor], views: Mapping[int, Tensor], out: Tensor | None
     ) -> tuple[Callable[[], Any], set[int], bool]:
-        """Bind the kernel to tensors that lie at the same place in every run.
+        """Bind the kernel to tensors whose memory is the same in every run.
 
         Parameters
         ----------
         operands : sequence of torch.Tensor
-            As they lie in memory.
+            Tensors on the device's memory.
         views : mapping of int to torch.Tensor
-            Operands whose numbers can be read elsewhere, by their index.
+            Operands whose elements can also be read from other memory, by index.
         out : torch.Tensor or None
-            The output as it lies in memory, where there is one.
+            The output on the device's memory, if there is exactly one.
 
         Returns
         -------
         (callable, set of int, bool)
-            Gives the node's outputs; the operands that it reads from memory; whether it has written the output there.
+            The function that returns the node's outputs; the operands that it reads from the device's memory; whether
+            it writes the output there.
         """
         filling = _Filling(operands, views)
         arguments, keywords = filling.filled(self._arguments), filling.filled(self._keywords)
@@ -233,12 +234,12 @@ class ResultKernel:
 
     @property
     def _is_several(self) -> bool:
-        """Whether the operator gives several results."""
+        """Whether the operator returns several results."""
         schema = getattr(self._function, "_schema", None)
         return schema is not None and (len(schema.returns) > 1 or isinstance(schema.returns[0].type, torch.ListType))
 
     def _picked(self, call: Callable[[], Any]) -> list[Tensor]:
-        """The outputs among the operator's results."""
+        """Return the operator's results that are outputs of the node."""
         made = call()
         results = made if isinstance(made, (list, tuple)) else [made]
         return [results[pick.index] for pick in self._picks]
@@ -251,10 +252,10 @@ class _Filling:
         self._operands = operands
         self._views = views
         self.read: set[int] = set()  # operands that are read from memory
-        self.copies: list[tuple[Tensor, Tensor]] = []  # targets and sources: tensors that lie as those of eager torch
+        self.copies: list[tuple[Tensor, Tensor]] = []  # targets with the strides of eager torch, and sources
 
     def filled(self, what: Any) -> Any:
-        """The same with tensors."""
+        """Replace references in arguments by tensors."""
         if isinstance(what, _At):
             return self._tensor(what)
         if isinstance(what, (list, tuple)):
@@ -265,25 +266,25 @@ class _Filling:
 
     def _tensor(self, what: _At) -> Tensor:
         tensor, view = self._operands[what.index], self._views.get(what.index)
-        if view is not None and (what.free or _lies(view, what.strides)):
+        if view is not None and (what.free or _has_strides(view, what.strides)):
             return view if what.strides is None else view.as_strided(tuple(view.shape), what.strides)
         self.read.add(what.index)
         if what.strides is None:
             return tensor
-        kept, made = _room(tensor, what.strides)
-        self.copies.append((made, kept))
-        return made.expand(tensor.shape)
+        source, target = _strided_like(tensor, what.strides)
+        self.copies.append((target, source))
+        return target.expand(tensor.shape)
 
 
 def _after(copies: Sequence[tuple[Tensor, Tensor]], call: Callable[[], Any]) -> Any:
-    """What `call` gives after the copies."""
+    """Copy tensors, and return the result of `call`."""
     for target, source in copies:
         target.copy_(source)
     return call()
 
 
-def _lies(tensor: Tensor, strides: Sequence[int] | None) -> bool:
-    """Whether a tensor has these strides along the dimensions with more than one element."""
+def _has_strides(tensor: Tensor, strides: Sequence[int] | None) -> bool:
+    """Return whether a tensor has the given strides along the dimensions with more than one element."""
     if strides is None:
         return tensor.is_contiguous()
     found = zip(tensor.shape, tensor.stride(), strides, strict=True)
@@ -299,22 +300,22 @@ def result_kernel(
     sizes: Mapping[str, int],
     strides: Strides,
 ) -> ResultKernel:
-    """The kernel of a node that computes an operator.
+    """Return the kernel of a node that computes an operator.
 
     Parameters
     ----------
     node : GeNode
     own : Provided
     sample : callable
-        A tensor of the graph without its values.
+        Returns a tensor of the graph without its values.
     values : mapping
-        The nodes that are there, by name: others are not operands.
+        Nodes that can be operands, by name.
     numbers : callable
-        What a symbol is in this program; None for a tensor.
+        Returns the value of a symbol in this program; None for a tensor.
     sizes : mapping of str to int
         Sizes of symbols.
     strides : Strides
-        Of the captured graph.
+        Strides of the captured graph's tensors.
     """
     call = own.call
     inputs = [one for one in node.inputs if one is not None and one.node.name in values]
@@ -331,15 +332,15 @@ def result_kernel(
             if number is not None:
                 return number
             if what not in inputs and what in casts and _widens(sample(what).dtype, casts[what].node.attrs["dst_type"]):
-                return _At(inputs.index(casts[what]), *_lie(call, what, sample, sizes, strides))
+                return _At(inputs.index(casts[what]), *_strides_seen(call, what, sample, sizes, strides))
             if what in inputs:
-                return _At(inputs.index(what), *_lie(call, what, sample, sizes, strides))
-            if what.node.type == "Data" and what.node.name not in values:  # GE takes it out, since it has no effect
+                return _At(inputs.index(what), *_strides_seen(call, what, sample, sizes, strides))
+            if what.node.type == "Data" and what.node.name not in values:  # GE removes it, since it has no effect
                 value = call.seen[what]
                 return _Unused(tuple(extents(value.shape, sizes)), value.dtype)
             if what not in hidden:
                 hidden.append(what)
-            return _At(len(inputs) + hidden.index(what), *_lie(call, what, sample, sizes, strides))
+            return _At(len(inputs) + hidden.index(what), *_strides_seen(call, what, sample, sizes, strides))
         if isinstance(what, torch.SymInt):
             return extent(what, sizes)
         if isinstance(what, (list, tuple)):
@@ -354,29 +355,29 @@ def result_kernel(
         name, *needed = call.form
         function, arguments = FORMS[name], (*arguments, *placed(needed))
     elif node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
-        function, arguments = _kept, (_At(0), _At(1), 1.0 - call.arguments[1])  # its mask is drawn once
+        function, arguments = _apply_mask, (_At(0), _At(1), 1.0 - call.arguments[1])  # mask of another node
         keywords, hidden = {}, []
     elif node.type == "StatelessDropOutGenMask" and function is torch.ops.aten.native_dropout.default:
-        function = _drawn
+        function = _draw_mask
     elif function is torch.ops.aten.native_dropout_backward.default:
-        function = _passed
+        function = _dropout_gradient
     elif function is torch.ops.aten.native_layer_norm_backward.default:
-        function = _unnormalised
+        function = _layer_norm_gradient
     elif function is torch.ops.aten.max_pool2d_with_indices_backward.default:
-        function, arguments = _unpooled, arguments[:-1]  # GE pools again: its graph does not take the indices
+        function, arguments = _max_pool_gradient, arguments[:-1]  # GE's node takes no indices and pools again
     picks = [own.slots.get(slot, _rest(node, own)) for slot in range(len(node.outputs))]
     samples = [_sampled(call.values[pick.index], pick, sizes) for pick in picks]
     return ResultKernel(function, arguments, keywords, picks, samples, hidden)
 
 
 def _rest(node: GeNode, own: Provided) -> Pick:
-    """What stands for an output that is not a result: indices, or the last result."""
+    """Return the result for an output that is not one of the call: indices, or the last result."""
     last = len(own.call.values) - 1
     return Pick(last, (), node.type in _INDICES)
 
 
 def _sampled(value: Any, pick: Pick, sizes: Mapping[str, int]) -> Tensor:
-    """An output of a node without its values; one that torch does not compute has no elements."""
+    """Return an output of a node without its values; one that torch does not compute has no elements."""
     if value is None:
         return torch.empty(0, device="meta")
     shape = list(extents(value.shape, sizes))
@@ -386,8 +387,8 @@ def _sampled(value: Any, pick: Pick, sizes: Mapping[str, int]) -> Tensor:
     return torch.empty(shape, dtype=torch.int32 if pick.narrow else value.dtype, device="meta")
 
 
-def _unpooled(grad: Tensor, value: Tensor, kernel: Any, stride: Any, *further: Any) -> Tensor:
-    """The gradient of a pooling, with indices found anew."""
+def _max_pool_gradient(grad: Tensor, value: Tensor, kernel: Any, stride: Any, *further: Any) -> Tensor:
+    """Compute the gradient of a pooling, with the indices of another pooling of the same input."""
     padding, dilation, ceil_mode = further
     indices = torch.ops.aten.max_pool2d_with_indices.default(value, kernel, stride, padding, dilation, ceil_mode)[1]
     made: Tensor = torch.ops.aten.max_pool2d_with_indices_backward.default(
@@ -396,8 +397,8 @@ def _unpooled(grad: Tensor, value: Tensor, kernel: Any, stride: Any, *further: A
     return made
 
 
-def _drawn(value: Tensor, share: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Dropout with a mask of bits, the first element in the lowest bit; as many bytes as for 128 elements at a time."""
+def _draw_mask(value: Tensor, share: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Apply dropout with a bit mask: first element in the lowest bit, padded to a multiple of 128 elements."""
     made, mask = torch.ops.aten.native_dropout.default(value, share, train)
     packed = np.zeros((value.numel() + 127) // 128 * 16, dtype=np.uint8)
     bits = np.packbits(mask.numpy(), axis=None, bitorder="little")
@@ -406,25 +407,27 @@ def _drawn(value: Tensor, share: float, train: bool | None) -> tuple[Tensor, Ten
 
 
 def _mask_of(bits: Tensor, like: Tensor) -> Tensor:
-    """The elements of a mask of bits."""
+    """Unpack a bit mask."""
     found = np.unpackbits(bits.numpy(), count=like.numel(), bitorder="little")
     return torch.from_numpy(found.astype(np.bool_)).reshape(like.shape)
 
 
-def _kept(value: Tensor, bits: Tensor, keep: float) -> Tensor:
-    """What dropout keeps, as torch computes it."""
+def _apply_mask(value: Tensor, bits: Tensor, keep: float) -> Tensor:
+    """Apply a dropout mask as torch does."""
     return value.mul(_mask_of(bits, value)).mul_(1.0 / keep if keep else 0.0)
 
 
-def _passed(grad: Tensor, bits: Tensor, scale: float) -> Tensor:
-    """What of a gradient dropout lets through."""
+def _dropout_gradient(grad: Tensor, bits: Tensor, scale: float) -> Tensor:
+    """Compute the gradient of dropout."""
     mask = bits if bits.dtype == torch.bool else _mask_of(bits, grad)
     made: Tensor = torch.ops.aten.native_dropout_backward.default(grad, mask, scale)
     return made
 
 
-def _unnormalised(grad: Tensor, value: Tensor, shape: Any, mean: Tensor, scale: Tensor, weight: Any, *last: Any) -> Any:
-    """The gradient of a layer norm; beside weights of a wider type, torch takes the statistics in that type only."""
+def _layer_norm_gradient(
+    grad: Tensor, value: Tensor, shape: Any, mean: Tensor, scale: Tensor, weight: Any, *last: Any
+) -> Any:
+    """Compute the gradient of a layer norm; torch requires the statistics in the weights' type if that is wider."""
     kind = mean.dtype if weight is None else torch.promote_types(mean.dtype, weight.dtype)
     return torch.ops.aten.native_layer_norm_backward.default(
         grad, value, shape, mean.to(kind), scale.to(kind), weight, *last
@@ -432,14 +435,17 @@ def _unnormalised(grad: Tensor, value: Tensor, shape: Any, mean: Tensor, scale: 
 
 
 def _widens(source: torch.dtype, target: torch.dtype) -> bool:
-    """Whether every number of a type keeps its value in another."""
+    """Return whether every value of a type exists in another."""
     return torch.promote_types(source, target) == target and target != torch.bool
 
 
-def _lie(
+def _strides_seen(
     call: FxCall, ref: Ref, sample: Callable[[Ref], Tensor], sizes: Mapping[str, int], strides: Strides
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """How torch's operator sees a tensor: strides where its result may depend on them, and whether it never does."""
+    """Return the strides with which torch's operator gets a tensor, and whether its result never depends on them.
+
+    The strides are None if they are those of `sample` or if the result does not depend on them.
+    """
     if call.function.name().partition(".")[0] in _EXACT:
         return None, True
     value = call.seen.get(ref)
@@ -452,7 +458,7 @@ def _lie(
 def _filled(what: Any, operands: Sequence[Tensor]) -> Any:
     if isinstance(what, _At):
         tensor = operands[what.index]
-        return tensor if what.strides is None else _laid(tensor, what.strides)
+        return tensor if what.strides is None else _with_strides(tensor, what.strides)
     if isinstance(what, _Unused):
         return torch.zeros(what.shape, dtype=what.dtype)
     if isinstance(what, (list, tuple)):
@@ -462,13 +468,13 @@ def _filled(what: Any, operands: Sequence[Tensor]) -> Any:
     return what
 
 
-def _laid(tensor: Tensor, strides: Sequence[int]) -> Tensor:
-    """A copy that lies in memory as the tensor of eager torch."""
-    kept, made = _room(tensor, strides)
-    return made.copy_(kept).expand(tensor.shape)
+def _with_strides(tensor: Tensor, strides: Sequence[int]) -> Tensor:
+    """Copy a tensor to memory with the given strides."""
+    source, target = _strided_like(tensor, strides)
+    return target.copy_(source).expand(tensor.shape)
 
 
-def _room(tensor: Tensor, strides: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """The elements of a tensor that are not repeated, and room for them that has the strides."""
-    kept = tensor[tuple(slice(0, 1) if not one else slice(None) for one in strides)]
-    return kept, torch.empty_strided(tuple(kept.shape), tuple(one or 1 for one in strides), dtype=tensor.dtype)
+def _strided_like(tensor: Tensor, strides: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return a tensor without its repeated elements (stride 0), and an empty tensor for them with the strides."""
+    source = tensor[tuple(slice(0, 1) if not one else slice(None) for one in strides)]
+    return source, torch.empty_strided(tuple(source.shape), tuple(one or 1 for one in strides), dtype=tensor.dtype)

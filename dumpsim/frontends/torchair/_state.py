@@ -1,4 +1,4 @@
-"""What the TorchAir of a rank knows: numbers of graphs, how it converts, what it has converted."""
+"""The state of TorchAir on a rank: its graphs, and how they are converted."""
 
 import sys
 from dataclasses import dataclass, field
@@ -23,9 +23,10 @@ class Choices:
     Attributes
     ----------
     torchair : str
-        ``extended`` converts what the real converter refuses to the nearest types, ``strict`` raises its text.
+        ``extended``: convert overloads that the real converter refuses to the nearest types; ``strict``: raise the real
+        converter's error.
     dispatch : str
-        ``npu``: operators that have a kernel on an NPU stay whole; ``cpu``: they are taken apart, as in recordings.
+        ``npu``: do not decompose operators that have a kernel on an NPU; ``cpu``: decompose them, as in recordings.
     attention : str
         ``math``, or ``fused``: one FlashAttentionScore.
     """
@@ -36,17 +37,17 @@ class Choices:
 
     @property
     def strict(self) -> bool:
-        """Whether refused overloads raise."""
+        """Whether refused overloads raise the real converter's error."""
         return self.torchair == "strict"
 
     @classmethod
     def of(cls, overrides: Any) -> "Choices":
-        """The choices among the fields of ``--set``.
+        """Read the choices from the fields of ``--set``.
 
         Raises
         ------
         BadInputError
-            For a value that a field does not have.
+            For a value that a field does not allow.
 
         Examples
         --------
@@ -77,9 +78,9 @@ class TorchAir:
     graphs : list of GeGraph
         In the order of their conversion.
     refused : dict of str to int
-        Overloads that the real converter refuses, and how often they were converted.
+        Overloads that the real converter refuses, with how often they were converted.
     weights : Weights
-        Those of all graphs.
+        Weights of all graphs.
     """
 
     graphs: list[GeGraph] = field(default_factory=list)
@@ -101,39 +102,39 @@ class TorchAir:
 
     @property
     def engine(self) -> Engine:
-        """What computes the kernels: torch, or nothing where the run knows no values."""
+        """The engine that computes the kernels: torch, or the session's if that computes no values."""
         if self._engine is None:
             values = self.session.engine.values
             self._engine = engine("torch") if values else self.session.engine
         return self._engine
 
     def next_name(self) -> str:
-        """The name of the next graph of the process; a refused compilation uses one up."""
+        """Return the name of the next graph; a compilation that fails uses one, too."""
         self._number += 1
         return f"graph_{self._number}"
 
     def expect_graphs(self) -> None:
-        """Say at the end of the process if a dump was asked for and there was no graph to dump."""
+        """Warn at the end of the process if no graph was compiled, since a dump is configured."""
         if not self._expects:
             self._expects = True
-            current().at_close(self._say_if_none)
+            current().at_close(self._warn_if_no_graph)
 
-    def _say_if_none(self) -> None:
+    def _warn_if_no_graph(self) -> None:
         if not self._number:
             text = (
-                "dump_config: nothing was dumped, since torch.compile has captured no graph: either no compiled model"
+                "dump_config: nothing was dumped, because torch.compile captured no graph: no compiled model was "
+                "called, or every call had a graph break (run with TORCH_LOGS=graph_breaks to see where)"
             )
-            text += " was called, or every call broke its graph (run with TORCH_LOGS=graph_breaks to see where)"
             print(f"dumpsim: {text}", file=sys.stderr)
 
     def extended(self, target: str) -> None:
-        """Count an overload that the real converter refuses, and say so once."""
+        """Count an overload that the real converter refuses, and warn once."""
         if target not in self.refused and not self.session.settings.quiet:
             text = f"the real TorchAir refuses {target}; it is converted to the nearest operators of GE"
-            print(f"dumpsim: {text} (--set torchair=strict refuses it, too)", file=sys.stderr)
+            print(f"dumpsim: {text} (use --set torchair=strict to refuse it)", file=sys.stderr)
         self.refused[target] = self.refused.get(target, 0) + 1
 
 
 def state() -> TorchAir:
-    """The TorchAir of the rank that runs."""
+    """Return the state of the current rank."""
     return current().get(TorchAir)

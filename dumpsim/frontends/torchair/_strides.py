@@ -1,4 +1,4 @@
-"""The strides that tensors of a captured graph have in eager torch."""
+"""Strides of a captured graph's tensors in eager torch."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,10 +15,9 @@ __all__ = ["Strides"]
 class Strides:
     """Finds the strides of values of an FX graph.
 
-    The tensors without values with which Dynamo captures have the sizes of eager torch, but a view of one may have
-    other strides along dimensions of extent 1. `torch.matmul` looks at those strides when it chooses between one large
-    product and a batch of small ones, whose sums have other rounding. So views are repeated here with the C++ code
-    that eager torch runs.
+    The fake tensors of Dynamo have the sizes of eager torch, but a view may have other strides along dimensions of
+    extent 1. `torch.matmul` reads those strides when it chooses between one large product and a batch of small ones,
+    whose sums are rounded differently. Therefore views are made again here with the C++ code that eager torch runs.
 
     Parameters
     ----------
@@ -26,7 +25,7 @@ class Strides:
 
     Examples
     --------
-    >>> Strides(()).of(torch.empty(2, 3), {})  # of no node: its own
+    >>> Strides(()).of(torch.empty(2, 3), {})  # not the value of a node: the tensor's own strides
     (3, 1)
     """
 
@@ -43,27 +42,27 @@ class Strides:
         self._made: dict[fx.Node, Any] = {}
 
     def of(self, value: torch.Tensor, sizes: Sizes) -> tuple[int, ...]:
-        """The strides of a value, for sizes of symbols."""
+        """Return the strides of a value, for given sizes of the symbols."""
         if sizes != self._sizes:
             self._sizes, self._made = dict(sizes), {}
         origin = self._origins.get(id(value))
         if origin is None:
             return extents(value.stride(), sizes)
         node, at = origin
-        with _disable_current_modes(), torch._C._DisablePythonDispatcher():  # a capture may be under way
+        with _disable_current_modes(), torch._C._DisablePythonDispatcher():  # a capture may be running
             found = self._tensor(node)
         if at is not None:
             found = found[at]
         return tuple(found.stride())
 
     def _tensor(self, node: fx.Node) -> Any:
-        """What a node gives, on the meta device."""
+        """Return the value of a node, on the meta device."""
         if node not in self._made:
             self._made[node] = self._viewed(node) if _is_view(node) else self._empty(node.meta.get("val"))
         return self._made[node]
 
     def _viewed(self, node: fx.Node) -> Any:
-        """A view, made anew of its source."""
+        """Make a view again from its source."""
         arguments, keywords = fx.map_arg((node.args, node.kwargs), self._argument)
         target: Any = node.target
         return target(*arguments, **keywords)
@@ -83,7 +82,7 @@ class Strides:
 
 
 def _is_view(node: fx.Node) -> bool:
-    """Whether a node gives views of its first argument."""
+    """Return whether a node returns views of its first argument."""
     function = node.target
     if node.op != "call_function" or not isinstance(function, torch._ops.OpOverload):
         return False

@@ -1,4 +1,4 @@
-"""The converters' table, compiled: by the name of an overload, the rule that makes its nodes."""
+"""The converters' table, compiled: the rule that makes the nodes of an overload, by the overload's name."""
 
 import ast
 from functools import cache
@@ -9,7 +9,7 @@ __all__ = ["fallback", "overloads", "plain_type", "rule"]
 
 
 def rule(target: str) -> CodeType | None:
-    """The rule of an overload that the real converter knows.
+    """Return the rule of an overload that the real converter supports; None for others.
 
     Examples
     --------
@@ -20,12 +20,12 @@ def rule(target: str) -> CodeType | None:
 
 
 def fallback(target: str) -> CodeType | None:
-    """The rule of an overload that the real converter refuses."""
+    """Return the rule of an overload that the real converter refuses; None for others."""
     return _compiled("fallbacks.txt").get(target)
 
 
 def plain_type(target: str) -> str | None:
-    """The node type of an overload whose tensors are the inputs of one node.
+    """Return the node type of an overload whose tensors are the inputs of one node; None for others.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def plain_type(target: str) -> str | None:
 
 
 def overloads() -> list[str]:
-    """All overloads that have a rule."""
+    """Return all overloads that have a rule."""
     return [*_plain(), *_compiled("converters.txt")]
 
 
@@ -52,7 +52,7 @@ def _text(name: str) -> str:
 
 @cache
 def _compiled(name: str) -> MappingProxyType[str, CodeType]:
-    """The rules of a table: a row begins at the line's start, its further lines are indented."""
+    """Compile the rules of a table; continuation lines of a row are indented."""
     rows: list[list[str]] = []
     for line in _text(name).splitlines():
         if not line.strip() or line.startswith("#"):
@@ -71,7 +71,7 @@ def _compiled(name: str) -> MappingProxyType[str, CodeType]:
 
 
 def _code(text: str, name: str) -> CodeType:
-    """A rule as code that binds the value of its last expression to ``_``."""
+    """Compile a rule to code that binds the value of its last expression to ``_``."""
     tree = ast.parse(text, f"<rule of {name.split()[0]}>")
     last = tree.body[-1]
     assert isinstance(last, ast.Expr), name

@@ -1,4 +1,4 @@
-"""Views that wait for what reads them. [spec aten 9.7]"""
+"""Deferred views: their nodes are made when an operator reads them. [spec aten 9.7]"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ __all__ = ["Deferred", "Views"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deferred:
-    """A view that no node makes yet.
+    """A view without nodes.
 
     Attributes
     ----------
     source : Ref
     view : torch.Tensor
-        A tensor without values that lies in the source's as the view does, if that is contiguous.
+        The same view of a contiguous tensor without values.
     value : torch.Tensor
-        What torch knows of the result.
+        Fake tensor of the result.
     """
 
     source: Ref
@@ -36,20 +36,20 @@ class Views:
     ----------
     graph : GeGraph
     strict : bool
-        Refuse what the real converter refuses.
+        Whether to refuse what the real converter refuses.
     """
 
     def __init__(self, graph: GeGraph, *, strict: bool = False) -> None:
         self._graph = graph
         self._strict = strict
         self._made: dict[int, tuple[Deferred, Ref]] = {}
-        self._named: dict[Ref, dict[str, Ref]] = {}  # what gives the symbols that views of a tensor were given
-        self._extents: dict[str, Ref] = {}  # what gives the symbols that Reshapes were made with
+        self._named: dict[Ref, dict[str, Ref]] = {}  # nodes of the symbols in the sizes of a tensor's views
+        self._extents: dict[str, Ref] = {}  # nodes of the symbols in Reshapes
 
     def defer(
         self, source: Any, function: Any, arguments: Sequence[Any], keywords: dict[str, Any], value: torch.Tensor
     ) -> Deferred | None:
-        """A view of a tensor or of a view; None where it has to be made at once."""
+        """Defer a view of a tensor or of a view; return None if its nodes have to be made at once."""
         if isinstance(source, Deferred):
             base, before = source.source, source.view
         elif isinstance(source, Ref) and source.output.shape is not None:
@@ -71,7 +71,7 @@ class Views:
         return Deferred(base, view, value)
 
     def _knows(self, base: Ref, sizes: Any, value: torch.Tensor) -> bool:
-        """Whether nodes give all symbols of a view's shape; those that it was given are kept for later views."""
+        """Return whether all symbols of a view's shape have nodes; record those of its sizes for later views."""
         named = self._named.get(base, {})
         if isinstance(sizes, SymbolList):
             for one, made in zip(sizes, sizes.pack.node.inputs, strict=True):
@@ -83,7 +83,7 @@ class Views:
         return True
 
     def real(self, what: Deferred, learn: Callable[[Any, Any], None]) -> Ref:
-        """The nodes of a view, once a view."""
+        """Return the output of a view's nodes; they are made once."""
         found = self._made.get(id(what))
         if found is not None:
             return found[1]
@@ -107,11 +107,11 @@ class Views:
         made = source if base == tuple(shape) else self._reshape(source, source, base)
         order = [by_stride.index(at) for at in wide]
         made = Ref(self._graph.add("Transpose", [made, self._const(order)]))
-        kept = tuple(extents[at] for at in wide)
-        return made if kept == extents else self._reshape(source, made, extents)
+        found = tuple(extents[at] for at in wide)
+        return made if found == extents else self._reshape(source, made, extents)
 
     def _reshape(self, base: Ref, source: Ref, shape: Sequence[Any]) -> Ref:
-        """A Reshape; a shape with symbols is a Pack of what gives them."""
+        """Make a Reshape; a shape with symbols is a Pack."""
         attrs = {"axis": 0, "num_axes": -1}
         if all(isinstance(one, int) for one in shape):
             sizes = self._const(list(shape))
@@ -120,7 +120,7 @@ class Views:
         return Ref(self._graph.add("Reshape", [source, sizes], attrs))
 
     def _extent(self, base: Ref, extent: Any) -> Ref:
-        """What gives an extent of a view of `base`."""
+        """Return the node of an extent of a view of `base`."""
         if isinstance(extent, int):
             return self._graph.const(extent, torch.int64)
         key = str(extent)
@@ -130,7 +130,7 @@ class Views:
         return self._extents[key]
 
     def _found(self, base: Ref, symbol: str) -> Ref:
-        """The extent of a tensor that is a symbol, found by nodes."""
+        """Make nodes that read a symbol from the shape of a tensor."""
         names = [str(one) for one in base.output.shape or ()]
         if symbol not in names:
             if self._strict:
@@ -146,12 +146,12 @@ class Views:
 
 
 def _number(stride: Any) -> int:
-    """A stride, of a symbol that of the example."""
+    """Return a stride as a number: a symbol's value in the example inputs."""
     return stride if isinstance(stride, int) else int(stride.node.hint)
 
 
 def _empty(shape: Sequence[Any], like: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor without values, among the fake tensors where torch has any."""
+    """Make a contiguous tensor without values: a fake tensor if `like` is one."""
     mode = getattr(like, "fake_mode", None)
     if mode is None:
         return torch.empty(tuple(shape), device="meta")

@@ -1,17 +1,17 @@
-"""Which arguments of compiled graphs are weights or show the memory of one."""
+"""Arguments of compiled graphs that are weights or views of weights."""
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 __all__ = ["Weights"]
 
-_ROOM = 64
+_LIMIT = 64
 
 
 class Weights:
-    """The memory of the weights that were arguments, without keeping it alive.
+    """Weak references to the memory of the weights that were arguments.
 
-    The graph of a gradient takes weights as tensors without a name: transposed, and cut off from their Parameter.
+    The graph of a gradient takes weights as other tensors: transposed, and detached from their Parameter.
 
     Examples
     --------
@@ -21,11 +21,11 @@ class Weights:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, StorageWeakRef] = {}  # by the address of torch's storage, which a reference holds
-        self._room = _ROOM
+        self._known: dict[int, StorageWeakRef] = {}  # by the storage's address, which the weak reference keeps in use
+        self._limit = _LIMIT
 
     def has(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is a weight, or shows the memory of one that was an argument."""
+        """Return whether a tensor is a weight, or a view of one that was an argument."""
         storage = tensor.untyped_storage()
         address = storage._cdata
         if type(tensor) is torch.nn.Parameter:
@@ -36,8 +36,8 @@ class Weights:
         return found is not None and not found.expired()
 
     def _add(self, storage: torch.UntypedStorage) -> None:
-        if len(self._known) >= self._room:
+        if len(self._known) >= self._limit:
             self._known = {address: found for address, found in self._known.items() if not found.expired()}
-            self._room = 2 * len(self._known) + _ROOM
+            self._limit = 2 * len(self._known) + _LIMIT
         reference = StorageWeakRef(storage)
         self._known[reference.cdata] = reference

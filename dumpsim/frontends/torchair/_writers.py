@@ -1,4 +1,4 @@
-"""Operators of ATen that write their result where it lies on the device, instead of making a tensor that is copied."""
+"""ATen operators that write their result directly to the device's memory, instead of to a tensor that is copied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ __all__ = ["writer"]
 
 Tensor = torch.Tensor
 
-# operators that are one kernel with and without `out`, so that they compute the same bits (torch's structured kernels)
+# operators with the same kernel with and without `out`, so that the results are the same (torch's structured kernels)
 _STRUCTURED = frozenset(
     f"aten::{name}"
     for name in [
@@ -51,20 +51,21 @@ _STRUCTURED = frozenset(
 def writer(
     function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], out: Tensor
 ) -> Callable[[], object] | None:
-    """What computes an operator and writes its result to `out`.
+    """Return a function that computes an operator and writes its result to `out`.
 
     Parameters
     ----------
     function : torch._ops.OpOverload
     arguments, keywords
-        With the tensors that it reads.
+        Arguments, with their tensors.
     out : torch.Tensor
-        Must not share memory with those.
+        Where to write.
 
     Returns
     -------
     callable or None
-        None where the operator has to make its result: it would lie in another way, which may change how it rounds.
+        None if the operator cannot write there: `out` overlaps an argument, or the operator's result has other strides,
+        which may change the rounding.
     """
     tensors = _tensors((*arguments, *keywords.values()))
     if not out.numel() or any(_overlap(out, one) for one in tensors):
@@ -75,18 +76,18 @@ def writer(
     name = getattr(function, "name", str)()
     if name not in _STRUCTURED:
         return None
-    if not _lies_so(function, arguments, keywords, out):
+    if not _has_layout(function, arguments, keywords, out):
         return None
     found, keyword = _out_of(function)
     return partial(found, *arguments, **keywords, **{keyword: out})
 
 
 def _product(left: Tensor, right: Tensor, out: Tensor) -> Callable[[], object] | None:
-    """A product of matrices as ``matmul`` makes it: by one matrix, or one by one."""
+    """Multiply matrices as ``matmul`` does: all rows by one matrix, or batch by batch."""
     if not left.is_contiguous() or left.dim() < 3 or not out.is_contiguous():
         return None
     rows, inner = left.shape[-2:]
-    if right.dim() == 2:  # the dimensions before the last one are one
+    if right.dim() == 2:  # the batches are one matrix
         folded = left.view(-1, inner)
         target = out.view(folded.shape[0], right.shape[1])
         return partial(torch.ops.aten.mm.out._op, folded, right, out=target)
@@ -100,18 +101,18 @@ def _product(left: Tensor, right: Tensor, out: Tensor) -> Callable[[], object] |
 
 
 def _out_of(function: Any) -> tuple[Any, str]:
-    """The same operator with an argument for its result, and the name of that argument."""
+    """Return the ``out`` overload of an operator, and the name of its argument for the result."""
     given = [(one.name, str(one.type)) for one in function._schema.arguments]
     for name in function._overloadpacket.overloads():
         found = getattr(function._overloadpacket, name)
         *others, last = found._schema.arguments
         if last.is_out and [(one.name, str(one.type)) for one in others] == given:
             return found._op, last.name
-    raise AssertionError(f"{function} has no form that writes its result")  # those of _STRUCTURED have one
+    raise AssertionError(f"{function} has no out overload")  # all of _STRUCTURED have one
 
 
-def _lies_so(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], out: Tensor) -> bool:
-    """Whether the result that the operator makes lies as `out` does."""
+def _has_layout(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], out: Tensor) -> bool:
+    """Return whether the operator's result has type, shape and strides of `out`."""
     with torch.no_grad():
         made = function(*(_meta(one) for one in arguments), **{key: _meta(one) for key, one in keywords.items()})
     same: bool = made.dtype == out.dtype and made.shape == out.shape and made.stride() == out.stride()
@@ -131,7 +132,7 @@ def _tensors(what: Any) -> list[Tensor]:
 
 
 def _overlap(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors may share memory."""
+    """Return whether two tensors may share memory."""
     low, high = _span(one)
     begin, end = _span(other)
     return low < end and begin < high

@@ -1,4 +1,4 @@
-"""Dumps of graphs of torch.fx: node by node as npy files, or by nodes that save tensors. [spec ge 1.7, 1.8]"""
+"""Dumps of torch.fx graphs: executed node by node with npy files, or with added nodes that save. [spec ge 1.7, 1.8]"""
 
 import os
 import warnings
@@ -18,13 +18,13 @@ __all__ = ["NpuFxDumper", "save_nodes"]
 
 
 def _stamp() -> str:
-    """The device's time as names of files have it: UTC, 20 digits."""
+    """Return the device's time as it is written in file names: UTC, 20 digits."""
     when = datetime.fromtimestamp(Session.current().clock.stamp_us() / 1e6, UTC)
     return f"{when:%Y%m%d%H%M%S%f}"
 
 
 class NpuFxDumper(fx.Interpreter):
-    """Runs a graph node by node, and saves what goes into ATen's operators and comes out of them.
+    """Runs a graph node by node, and saves inputs and outputs of the ATen operators.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class NpuFxDumper(fx.Interpreter):
     config : Options
         ``config.debug.data_dump``.
     name : str, optional
-        Directory of the graph.
+        Name of the graph's directory.
     """
 
     def __init__(self, module: fx.GraphModule, config: Any, name: str | None = None) -> None:
@@ -47,17 +47,17 @@ class NpuFxDumper(fx.Interpreter):
 
     @property
     def directory(self) -> str:
-        """Where the files of the present step go."""
+        """The directory of the current step's files."""
         return f"{rank_directory(self._config.path.value)}/{self._name}/{self._step}"
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the graph; the next run is another step."""
+        """Run the graph for one step."""
         result = super().run(*args, **kwargs)
         self._step += 1
         return result
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run a node; the filter may leave its files out."""
+        """Run a node; its files are not written if the filter excludes it."""
         chosen = n if self._config.filter is None else self._config.filter(n)
         self._node = chosen
         try:
@@ -66,7 +66,7 @@ class NpuFxDumper(fx.Interpreter):
             self._node = None
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call an operator between the files of its operands and those of its results."""
+        """Save the operands, call an operator, and save the results."""
         if self._node is None or not str(target).startswith("aten"):
             return super().call_function(target, args, kwargs)
         head, stamp = f"{self._node.name}-{target}", _stamp()
@@ -86,7 +86,7 @@ class NpuFxDumper(fx.Interpreter):
 
 
 def _array(value: Any) -> Any:
-    """A value as numpy saves it; bfloat16 as float32."""
+    """Convert a value to an array; bfloat16 becomes float32."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
         return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
@@ -97,12 +97,12 @@ def _array(value: Any) -> Any:
 
 
 def save_nodes(module: fx.GraphModule, config: Any) -> fx.GraphModule:
-    """Put a node that saves a tensor after every node that makes one, as reduce-overhead and npugraph_ex do.
+    """Add a node that saves the tensor after every node that makes one, as reduce-overhead and npugraph_ex do.
 
     Parameters
     ----------
     module : GraphModule
-        It is changed; nodes need their values in ``meta["val"]``, others are looked at when they run.
+        It is changed.
     config : DataDumpConfig
 
     Returns
@@ -114,7 +114,7 @@ def save_nodes(module: fx.GraphModule, config: Any) -> fx.GraphModule:
     saved: dict[str, int] = {}
     for node in list(module.graph.nodes):
         if node.op in ("output", "get_attr") or "dumpsim_saves" in node.meta:
-            continue  # constants of the graph are not saved, only what is made of them [observed wheel 2.14.0]
+            continue  # constants of the graph are not saved [observed wheel 2.14.0]
         with module.graph.inserting_after(node):
             saver = module.graph.call_function(_saver(directory, node.name, saved), (node,))
             saver.meta["dumpsim_saves"] = node.name
@@ -123,7 +123,7 @@ def save_nodes(module: fx.GraphModule, config: Any) -> fx.GraphModule:
 
 
 def _saver(directory: str, name: str, counts: dict[str, int]) -> Callable[[Any], None]:
-    """What a node calls that saves the tensor of another one; other values are passed over."""
+    """Return the function of a node that saves the value of another node if it is a tensor."""
 
     def save_tensor(value: Any) -> None:
         if not isinstance(value, torch.Tensor):
@@ -136,12 +136,12 @@ def _saver(directory: str, name: str, counts: dict[str, int]) -> Callable[[Any],
 
 
 def _written(directory: str, name: str, save: Callable[[str], object]) -> None:
-    """Write a file into a directory that is made where it is missing.
+    """Write a file, and create its directory if it is missing.
 
     Raises
     ------
     DumpWriteError
-        Naming the file.
+        If it cannot be written; the error names the file.
     """
     try:
         os.makedirs(directory, exist_ok=True)

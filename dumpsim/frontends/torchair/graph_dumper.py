@@ -1,4 +1,4 @@
-"""Files about graphs while they are compiled: ``config.debug.graph_dump`` and ``config.debug.fx_summary``."""
+"""Files about graphs, written by the compilation: ``config.debug.graph_dump`` and ``config.debug.fx_summary``."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from dumpsim.runtime.session import Session
 __all__ = ["dump_graph", "dump_summary"]
 
 _INDENT = "  "
-# what the real file says, which is for people who read Chinese
+# texts of the real file, which are Chinese
 _TITLES = ("目标函数", "函数类型", "支持状态", "调用次数", "输入统计", "输出统计")
 _SUPPORTED, _UNKNOWN = "已支持", "未注册"
 
@@ -44,7 +44,7 @@ class _Node(Protocol):
 
 
 def dump_graph(config: Any, stage: str, name: str, nodes: Iterable[_Node]) -> Path | None:
-    """Write a graph of GE as ``config.debug.graph_dump`` says.
+    """Write a graph of GE, as configured by ``config.debug.graph_dump``.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ def dump_graph(config: Any, stage: str, name: str, nodes: Iterable[_Node]) -> Pa
     stage : str
         ``original`` or ``optimized``.
     name : str
-        Of the graph.
+        Name of the graph.
     nodes : iterable of GeNode
-        In their order; an input is None or an object whose text is ``node:index``.
+        Nodes in their order; an input is None, or an object whose `str` is ``node:index``.
 
     Returns
     -------
     Path or None
-        ``{path}/dynamo_{stage}_{name}_{time}.{type}``; None where nothing is asked for.
+        ``{path}/dynamo_{stage}_{name}_{time}.{type}``; None if no file is requested.
     """
     options = config.debug.graph_dump
     if options.type.value is None:
@@ -70,7 +70,7 @@ def dump_graph(config: Any, stage: str, name: str, nodes: Iterable[_Node]) -> Pa
 
 
 def dump_summary(config: Any, module: fx.GraphModule, supported: Callable[[Any], bool]) -> Path | None:
-    """Write which operators a captured graph calls, how often and with what, as ``config.debug.fx_summary`` says.
+    """Write the operators of a captured graph with numbers of calls and arguments, for ``config.debug.fx_summary``.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def dump_summary(config: Any, module: fx.GraphModule, supported: Callable[[Any],
     module : GraphModule
         Its nodes have their values in ``meta["val"]``.
     supported : callable
-        Whether an overload is converted.
+        Returns whether an overload is converted.
 
     Returns
     -------
     Path or None
-        ``{path}/summary_{time}.csv``; None where nothing is asked for.
+        ``{path}/summary_{time}.csv``; None if no file is requested.
     """
     options = config.debug.fx_summary
     if options.type.value is None:
@@ -97,7 +97,7 @@ def dump_summary(config: Any, module: fx.GraphModule, supported: Callable[[Any],
 
 
 def _rows(graph: fx.Graph, supported: Callable[[Any], bool]) -> Iterator[Sequence[Any]]:
-    """A row for each target, in the order of their first calls."""
+    """Iterate over the rows: one for each target, in the order of the first calls."""
     calls: dict[Any, list[fx.Node]] = {}
     for node in graph.nodes:
         if node.op == "call_function":
@@ -122,7 +122,7 @@ def _called(node: fx.Node) -> str:
 
 
 class _Shown(str):
-    """A text that shows without quotes in tuples."""
+    """A string whose `repr` has no quotes."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class _Shown(str):
 
 
 def _shown(value: Any) -> str:
-    """A value: a tensor as its number type and shape."""
+    """Format a value: a tensor as data type and shape."""
     if isinstance(value, (list, tuple)):
         inner = ", ".join(_shown(one) for one in value)
         return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
@@ -141,7 +141,7 @@ def _shown(value: Any) -> str:
 
 
 def _proto(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
-    """GE's graph definition in the text form of protobuf."""
+    """Format GE's graph definition as protobuf text."""
     yield f"name: {quoted(name)}"
     for node in nodes:
         yield "op {"
@@ -166,7 +166,7 @@ def _proto(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
 
 
 def _onnx(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
-    """Nodes with names, types and links, which graph viewers open."""
+    """Format names, types and inputs of the nodes, for graph viewers."""
     yield "graph {"
     yield f"{_INDENT}name: {quoted(name)}"
     for node in nodes:
@@ -179,7 +179,7 @@ def _onnx(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
 
 
 def _python(name: str, nodes: Iterable[_Node]) -> Iterator[str]:
-    """A line of Python for each node."""
+    """Format one line of Python for each node."""
     yield f"# {name}"
     for node in nodes:
         inputs = ["None" if ref is None else _name(str(ref)) for ref in node.inputs]
@@ -194,7 +194,7 @@ def _name(text: str) -> str:
 
 
 def _dim(dim: Any) -> int:
-    """A dimension; -1 where it is open."""
+    """Return a dimension; -1 for a dynamic one."""
     return dim if isinstance(dim, int) else -1
 
 
@@ -204,12 +204,12 @@ def _stamp() -> str:
 
 
 def _written(path: Path, data: bytes) -> Path:
-    """Write a file into a directory that is made where it is missing.
+    """Write a file, and create its directory if it is missing.
 
     Raises
     ------
     DumpWriteError
-        Naming the file.
+        If it cannot be written; the error names the file.
     """
     try:
         os.makedirs(path.parent, exist_ok=True)

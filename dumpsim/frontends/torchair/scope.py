@@ -1,8 +1,8 @@
-"""``torchair.scope``: blocks of a model whose operators are treated apart. [spec ge 1.6]
+"""``torchair.scope``: blocks of a model whose operators are treated specially. [spec ge 1.6]
 
 ``with torchair.scope.data_dump():`` marks the operators of its block for the dump; ``config.dump_config.enable_dump``
-must be on. The dump then takes the operator types of the block as names, as the real one does: a block with ``Sub_1``
-dumps the operator that is called ``Sub``. [spec aten 9.10]
+must be on. The dump then uses the operator types of the block as names, as the real one does: a block with ``Sub_1``
+dumps the operator with the name ``Sub``. [spec aten 9.10]
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ _OTHERS = (
 
 
 def _nothing(*args: Any) -> None:
-    """The operators of a scope compute nothing."""
+    """Do nothing: the implementation of a scope's operators."""
 
 
 def _define(name: str, schema: str) -> None:
-    """Define an operator that stays in captured graphs although nobody reads a result of it."""
+    """Define an operator that is not removed from captured graphs although it has no result."""
     if not hasattr(torch.ops.air, name):
         library.define(f"air::{name}", schema)
         library.impl(f"air::{name}", "default", _nothing)
@@ -68,12 +68,12 @@ data_dump = DataDump
 
 
 def attributes_of(graph: fx.Graph) -> dict[fx.Node, Mapping[str, str]]:
-    """Take the operators of scopes out of a captured graph.
+    """Remove the operators of scopes from a captured graph.
 
     Returns
     -------
     dict of Node to mapping
-        Attributes of each node that was made in a scope; inner scopes add to outer ones.
+        Attributes of each node in a scope; inner scopes add to outer ones.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def attributes_of(graph: fx.Graph) -> dict[fx.Node, Mapping[str, str]]:
 
 def _unpaired(called: str, missing: str) -> ScriptRuntimeError:
     return ScriptRuntimeError(
-        "a scope must begin and end in one graph, and this graph has only a part of it",
+        "a scope must begin and end in the same graph",
         where="torchair.scope",
         vendor=f"After you call the torch.ops.air.{called} operator, there is no paired call to the torch.ops.air."
         f"{missing} operator. Please check whether there is a graph break in the scope.",

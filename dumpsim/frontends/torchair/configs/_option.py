@@ -1,4 +1,4 @@
-"""Kinds of options, and the groups that hold them; texts of errors are the vendor's. [spec ge 1.1] [spec aten 9.10]"""
+"""Classes of options and of groups of options; texts of errors are the vendor's. [spec ge 1.1] [spec aten 9.10]"""
 
 import os
 import time
@@ -7,14 +7,14 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptFileError, ScriptTypeError, ScriptValueError, nearest
 
-__all__ = ["Directory", "File", "Integer", "JsonFile", "Option", "Options", "Place", "Text"]
+__all__ = ["Directory", "File", "Integer", "JsonFile", "NewDirectory", "Option", "Options", "Text"]
 
-# the line that torch_npu puts after a message, by class of the error [spec aten 9.5]
+# the code that torch_npu appends to a message, by class of the error [spec aten 9.5]
 _CODES = ((ValueError, "ERR03001", "invalid parameter"), (FileNotFoundError, "ERR03008", "resource not found"))
 
 
 def _with_line(text: str, kind: type[DumpsimError]) -> str:
-    """The vendor's message with its error line."""
+    """Append the vendor's error line to a message."""
     code, meaning = next(((c, m) for k, c, m in _CODES if issubclass(kind, k)), ("ERR03005", "internal error"))
     stamp = time.strftime("%Y-%m-%d-%H:%M:%S")
     return f"{text}\n\n[ERROR] {stamp} (PID:{os.getpid()}, Device:-1, RankID:-1) {code} GRAPH {meaning}"
@@ -27,7 +27,7 @@ class Option:
     ----------
     default : object
     allowed : sequence, optional
-        Legal values; without them any value is.
+        Allowed values; without it, any value is allowed.
 
     Examples
     --------
@@ -52,24 +52,24 @@ class Option:
 
     @property
     def value(self) -> str | None:
-        """The value as GE gets it: ``1`` and ``0`` for what is true and false, other values as text."""
+        """The value as it is passed to GE: ``1`` and ``0`` for True and False, other values as text."""
         if self.raw is None:
             return None
         return {"True": "1", "False": "0"}.get(str(self.raw), str(self.raw))
 
     def set(self, value: Any, where: str) -> None:
-        """Take a value.
+        """Set the value.
 
         Raises
         ------
         ScriptValueError, ScriptTypeError, ScriptFileError
-            For a value that the option does not take.
+            For a value that the option does not allow.
         """
         self.check(value, where)
         self.raw = value
 
     def check(self, value: Any, where: str) -> None:
-        """Refuse what the option does not take."""
+        """Raise an error for a value that the option does not allow."""
         if self.allowed is not None and value not in self.allowed:
             kinds = f"optional list {self.allowed!r} (type: {type(self.allowed[0])})."
             raise self.error(f"Value {value!r} (type: {type(value)}) not in {kinds}", where, value)
@@ -83,7 +83,7 @@ class Option:
         *,
         meant: str | None = None,
     ) -> DumpsimError:
-        """The error of a wrong value, with the vendor's text and our note."""
+        """Return the error for a wrong value, with the vendor's text and our note."""
         allowed = tuple(map(repr, self.allowed or ()))
         if meant is None and self.allowed and isinstance(value, str):
             found = nearest(value, self.allowed)
@@ -99,7 +99,7 @@ class Option:
 
 
 class Integer(Option):
-    """A whole number of a range."""
+    """An integer of a range."""
 
     def __init__(self, default: int | None, low: int, high: int) -> None:
         super().__init__(default)
@@ -115,15 +115,15 @@ class Integer(Option):
 
 
 class Text(Option):
-    """A text of a grammar.
+    """A string of a given form.
 
     Parameters
     ----------
     pattern : str
-        The vendor's regular expression, for its message only.
+        The vendor's regular expression, which is used in the message only.
     example : str
     accepts : callable
-        Whether a text is legal; it scans the text once, which the vendor's expression does not.
+        Returns whether a string is allowed, in linear time, unlike the vendor's expression.
     """
 
     def __init__(self, default: str, pattern: str, example: str, accepts: Any) -> None:
@@ -173,20 +173,20 @@ class JsonFile(Option):
             raise self.error(text, where, value, ScriptFileError, meant=meant)
 
 
-class Place(Option):
-    """A directory that is made when it is needed; kept as an absolute path."""
+class NewDirectory(Option):
+    """A directory that is created when it is needed; stored as an absolute path."""
 
     def set(self, value: Any, where: str) -> None:
         self.raw = os.path.realpath(value)
 
 
 class Options:
-    """A group of options and groups; an attribute that it does not have is refused.
+    """A group of options and groups; setting an unknown attribute is an error.
 
     Parameters
     ----------
     title : str
-        The vendor's name of the class, for its messages.
+        The vendor's name of the class, which its messages contain.
     where : str
         The path of the group in the configuration.
     members : mapping
@@ -245,7 +245,7 @@ class Options:
         return [*super().__dir__(), *self.__dict__["_members"]]
 
     def changed(self) -> list[str]:
-        """Paths of options whose value is not the default."""
+        """Return the paths of options whose value is not the default."""
         found = []
         for name, member in self.__dict__["_members"].items():
             if isinstance(member, Option) and member.raw != member.default:

@@ -1,10 +1,10 @@
-"""``CompilerConfig``: all options of a compilation, and what GE and the graph get of them. [spec aten 9.10]"""
+"""``CompilerConfig``: all options of a compilation, and the options of GE that follow from them. [spec aten 9.10]"""
 
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.frontends.torchair.configs._option import Directory, File, Integer, Option, Options, Place
+from dumpsim.frontends.torchair.configs._option import Directory, File, Integer, NewDirectory, Option, Options
 from dumpsim.frontends.torchair.configs.dump_config import DataDumpConfig
 
 __all__ = ["CompilerConfig"]
@@ -28,11 +28,11 @@ def _debug() -> Options:
         "clone_input": _switch(True),
     }
     kinds: dict[str, tuple[str, dict[str, Any]]] = {
-        "graph_dump": ("_Dump", {"type": Option(None, ["txt", "pbtxt", "py"]), "path": Place(".")}),
-        "data_dump": ("_DataDump", {"type": Option(None, ["npy"]), "path": Place("."), "filter": None}),
+        "graph_dump": ("_Dump", {"type": Option(None, ["txt", "pbtxt", "py"]), "path": NewDirectory(".")}),
+        "data_dump": ("_DataDump", {"type": Option(None, ["npy"]), "path": NewDirectory("."), "filter": None}),
         "fx_summary": (
             "_FxSummary",
-            {"type": Option(None, ["csv"]), "skip_compile": _switch(True), "path": Place(".")},
+            {"type": Option(None, ["csv"]), "skip_compile": _switch(True), "path": NewDirectory(".")},
         ),
         "aclgraph": ("_AclGraphDebugConfig", graph),
     }
@@ -129,7 +129,7 @@ class CompilerConfig(Options):
         super().__init__("CompilerConfig", "", members)
 
     def as_dict(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Options of a graph, and options of the process; the dump's directory is made. [spec ge 1.3]"""
+        """Return options of a graph and options of the process, and create the dump's directory. [spec ge 1.3]"""
         mode = self.mode.value
         local = dict(self._local(mode == "max-autotune"))
         local["mode"] = mode

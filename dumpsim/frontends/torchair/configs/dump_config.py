@@ -1,4 +1,4 @@
-"""``config.dump_config``: the dump of GE, and of graphs that are captured as they are. [spec ge 1.1-1.4]"""
+"""``config.dump_config``: the dumps of GE's graphs and of ACL graphs. [spec ge 1.1-1.4]"""
 
 import os
 import sys
@@ -11,9 +11,9 @@ _LAYER = frozenset('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 def is_steps(text: str) -> bool:
-    r"""Whether a text is one that TorchAir takes as steps: ``^(((\d+)|(\d+-{0,1}\d+))\|{0,1})*$``. [spec ge 1.2]
+    r"""Return whether TorchAir accepts a string as steps: ``^(((\d+)|(\d+-{0,1}\d+))\|{0,1})*$``. [spec ge 1.2]
 
-    Bars between items may be missing, so that ``1-23-4`` is ``1-2`` and ``3-4``; ``1-2-3`` is nothing.
+    Bars between items may be missing, so that ``1-23-4`` is ``1-2`` and ``3-4``; ``1-2-3`` is not accepted.
 
     Examples
     --------
@@ -29,13 +29,13 @@ def is_steps(text: str) -> bool:
         first, *rest = piece.split("-")
         if not first.isdecimal() or not all(side.isdecimal() for side in rest):
             return False
-        if any(len(side) < 2 for side in rest[:-1]):  # the end of one range and the begin of the next
+        if any(len(side) < 2 for side in rest[:-1]):  # the end of one range and the start of the next
             return False
     return True
 
 
 def is_layers(text: str) -> bool:
-    """Whether a text is one that TorchAir takes as names of operators.
+    """Return whether TorchAir accepts a string as names of operators.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def is_layers(text: str) -> bool:
 
 
 def rank_directory(path: str) -> str:
-    """The directory of a rank below a dump's path; a process on its own is ``worldsize1_global_rank0``. [spec ge 1.4]
+    """Return the rank's directory of a dump; a single process has ``worldsize1_global_rank0``. [spec ge 1.4]
 
     Examples
     --------
@@ -58,7 +58,7 @@ def rank_directory(path: str) -> str:
 
 
 def world() -> tuple[int, int]:
-    """Size of the job and global rank, as torch.distributed has them."""
+    """Return the world size and the global rank of torch.distributed."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         size = distributed.get_world_size()
@@ -92,7 +92,7 @@ class DataDumpConfig(Options):
         super().__init__("_DataDumpConfig", "dump_config", members)
 
     def as_options(self, mode: str) -> dict[str, str]:
-        """The global options that GE gets in a mode; the directory of the rank is made. [spec ge 1.3]"""
+        """Return GE's options of the process in a mode, and create the directory of the rank. [spec ge 1.3]"""
         found: dict[str, str] = {}
         if self.dump_config_path.value is not None:
             found["ge_dump_with_acl_config"] = self.dump_config_path.value
@@ -116,7 +116,7 @@ class DataDumpConfig(Options):
         return found
 
     def full_path(self) -> str:
-        """The directory of the rank, made where it is missing."""
+        """Return the directory of the rank, and create it if it is missing."""
         path = rank_directory(self.dump_path.value)
         os.makedirs(path, exist_ok=True)
         return path

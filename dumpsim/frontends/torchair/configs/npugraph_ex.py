@@ -9,8 +9,8 @@ from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
 
 __all__ = ["configured"]
 
-# option -> where it is in CompilerConfig; a leading "not " turns its value round
-_PLACES = MappingProxyType(
+# option -> option of CompilerConfig; a leading "not " negates the value
+_PATHS = MappingProxyType(
     {
         "static_kernel_compile": "experimental_config.aclgraph._aclnn_static_shape_kernel",
         "inplace_pass": "not debug.aclgraph.disable_reinplace_inplaceable_ops_pass",
@@ -34,12 +34,12 @@ _PLACES = MappingProxyType(
 
 
 def configured(options: Mapping[str, Any] | None = None) -> CompilerConfig:
-    """The configuration that options stand for.
+    """Return the configuration for these options.
 
     Raises
     ------
     ScriptValueError
-        For an unknown option; wrong values are refused as by `CompilerConfig`.
+        For an unknown option; wrong values are errors of `CompilerConfig`.
 
     Examples
     --------
@@ -52,8 +52,8 @@ def configured(options: Mapping[str, Any] | None = None) -> CompilerConfig:
     config = CompilerConfig()
     config.mode = "npugraph_ex"
     for name, value in (options or {}).items():
-        if name not in _PLACES:
-            known = sorted(_PLACES)
+        if name not in _PATHS:
+            known = sorted(_PATHS)
             raise ScriptValueError(
                 f"there is no option {name!r}",
                 where="torch.compile(options=...)",
@@ -62,10 +62,10 @@ def configured(options: Mapping[str, Any] | None = None) -> CompilerConfig:
                 vendor=f"Invalid option '{name}', allowed options: {known}",
                 code="DS-TAR-002",
             )
-        turned, _, path = _PLACES[name].rpartition(" ")
+        negated, _, path = _PATHS[name].rpartition(" ")
         *heads, last = path.split(".")
         group: Any = config
         for head in heads:
             group = getattr(group, head)
-        setattr(group, last, not value if turned else value)
+        setattr(group, last, not value if negated else value)
     return config

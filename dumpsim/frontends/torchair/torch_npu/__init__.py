@@ -1,8 +1,8 @@
 """torch_npu: the names of the device in scripts. Tensors of the emulated NPU are torch's CPU tensors.
 
-A device that is called ``npu`` is the CPU to torch, so that eager operators run and ``tensor.device`` says ``cpu``;
-compiled graphs run on the emulated device, see `dumpsim.frontends.torchair`. `install` is called when the module is
-imported, and `uninstall` gives torch back as it was.
+The device ``npu`` is the CPU to torch, so that eager operators run and ``tensor.device`` is ``cpu``; compiled graphs
+run on the emulated device, see `dumpsim.frontends.torchair`. `install` is called when the module is imported, and
+`uninstall` restores torch.
 """
 
 from dumpsim.frontends.torchair._quantise import npu_anti_quant, npu_quantize

@@ -9,9 +9,9 @@ __all__ = ["with_backends"]
 
 
 def with_backends(compile_: Callable[..., Any]) -> Callable[..., Any]:
-    """`torch.compile`, which knows the back ends of the NPU by their names.
+    """Let `torch.compile` accept the names of the NPU's back ends.
 
-    Torch's own registry is left alone, since it is imported by the first compilation only.
+    Torch's own registry is not used, because it would have to be imported before the first compilation.
     """
 
     @functools.wraps(compile_)
@@ -25,7 +25,7 @@ def with_backends(compile_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _npu(options: Mapping[str, Any]) -> Callable[..., Any]:
-    """TorchAir with its defaults."""
+    """Make TorchAir's back end with the default configuration."""
     from dumpsim.core.errors import ScriptValueError
     from dumpsim.frontends.torchair._backend import get_npu_backend
 
@@ -37,7 +37,7 @@ def _npu(options: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _npugraph_ex(options: Mapping[str, Any]) -> Callable[..., Any]:
-    """TorchAir's graphs of ACL, set by options."""
+    """Make TorchAir's back end for ACL graphs, configured by options."""
     from dumpsim.frontends.torchair._backend import get_npu_backend
     from dumpsim.frontends.torchair.configs.npugraph_ex import configured
 

@@ -1,4 +1,4 @@
-"""Lets torch know a device ``npu`` by name: where a function takes a device, it is the CPU."""
+"""The device name ``npu`` in torch: functions that take a device use the CPU for it."""
 
 import functools
 import sys
@@ -24,14 +24,14 @@ _FACTORIES = (
 
 
 class _Installed:
-    """What torch had before, in this process."""
+    """Attributes of torch before `install`, in this process."""
 
     def __init__(self) -> None:
         self.before: list[tuple[Any, str, Any]] = []
 
 
 def _known(device: Any) -> Any:
-    """A device as torch has it: the CPU stands for the NPU."""
+    """Replace the NPU by the CPU in a device argument."""
     if isinstance(device, str) and device.partition(":")[0] == "npu":
         return "cpu"
     if isinstance(device, torch.device) and device.type in ("npu", "privateuseone"):
@@ -60,18 +60,18 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_npu(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
-    """Move to the NPU: the CPU stands for it."""
+    """Move to the NPU, which is the CPU: return the tensor or module itself."""
     return self
 
 
 def install() -> None:
-    """Let torch know the names of the device; a second call changes nothing."""
+    """Make the names of the device known to torch; a second call changes nothing."""
     installed = root().get(_Installed)
     if installed.before:
         return
     if torch._C._get_privateuse1_backend_name() != "npu":
-        rename_privateuse1_backend("npu")  # so that torch.device("npu:0") can be made
-        vars(torch)["npu"] = _gone()  # torch keeps the name for good, and asks the module of its device
+        rename_privateuse1_backend("npu")  # so that torch.device("npu:0") is valid
+        vars(torch)["npu"] = _placeholder()  # the rename is permanent, and torch calls functions of this module
 
     def put(owner: Any, name: str, value: Any) -> None:
         installed.before.append((owner, name, vars(owner).get(name, _MISSING)))
@@ -85,13 +85,13 @@ def install() -> None:
     put(torch.Tensor, "is_npu", property(lambda self: True))
     put(torch, "npu", npu)
     put(torch, "compile", with_backends(torch.compile))
-    put(torch.accelerator, "is_available", lambda: False)  # torch has nothing to ask the device itself
-    put(torch._C, "_get_accelerator", lambda *check: torch.device("cpu"))  # torch.distributed.barrier asks
+    put(torch.accelerator, "is_available", lambda: False)  # torch must not call the device itself
+    put(torch._C, "_get_accelerator", lambda *check: torch.device("cpu"))  # for torch.distributed.barrier
     sys.modules["torch.npu"] = npu
 
 
 def uninstall() -> None:
-    """Give torch back as it was."""
+    """Restore torch."""
     installed = root().get(_Installed)
     while installed.before:
         owner, name, value = installed.before.pop()
@@ -102,8 +102,8 @@ def uninstall() -> None:
     sys.modules.pop("torch.npu", None)
 
 
-def _gone() -> ModuleType:
-    """What torch finds under the device's name after the last importer of torch_npu has gone."""
+def _placeholder() -> ModuleType:
+    """Make the module ``torch.npu`` for the time after `uninstall`."""
     module = ModuleType("torch.npu")
     module.is_available = lambda: False  # type: ignore[attr-defined]
     module.device_count = lambda: 0  # type: ignore[attr-defined]

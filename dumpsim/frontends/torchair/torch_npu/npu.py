@@ -29,12 +29,12 @@ Stream = torch.Stream if not hasattr(torch, "cpu") else torch.cpu.Stream
 
 
 def _is_in_bad_fork() -> bool:
-    """Whether the device cannot be used since the process was forked: never. torch asks before it sets the seed."""
+    """Return whether the process is a fork that cannot use the device: never. torch calls it to set the seed."""
     return False
 
 
 class Event:
-    """A moment on the device's clock.
+    """A time stamp of the device's clock.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class Event:
         self._time_ns: int | None = None
 
     def record(self, stream: Any = None) -> None:
-        """Take the time."""
+        """Record the time."""
         self._time_ns = state().session.clock.now_ns
 
     def wait(self, stream: Any = None) -> None:
-        """Do nothing: whatever was launched has run."""
+        """Do nothing: everything that was launched has run."""
 
     def query(self) -> bool:
-        """Whether the device has come so far, which it always has."""
+        """Return whether the device has reached the event: always."""
         return True
 
     def synchronize(self) -> None:
@@ -61,12 +61,12 @@ class Event:
         synchronize()
 
     def elapsed_time(self, other: "Event") -> float:
-        """Milliseconds between two events, on the device's clock.
+        """Return the milliseconds between two events, on the device's clock.
 
         Raises
         ------
         BadInputError
-            Where one of them was not recorded.
+            If one of them was not recorded.
         """
         if self._time_ns is None or other._time_ns is None:
             raise BadInputError("an event has no time before it is recorded", where="torch.npu.Event.elapsed_time")
@@ -74,27 +74,27 @@ class Event:
 
 
 def is_available() -> bool:
-    """Whether there is a device: always."""
+    """Return whether there is a device: always."""
     return True
 
 
 def device_count() -> int:
-    """Devices of a process."""
+    """Return the number of devices of the process: one."""
     return 1
 
 
 def current_device() -> int:
-    """The number of the rank's device."""
+    """Return the number of the rank's device."""
     return state().session.device_id
 
 
 def set_device(device: Any) -> None:
-    """Choose the device; there is one a process.
+    """Set the device; a process has only one.
 
     Raises
     ------
     BadInputError
-        For another device than the rank's.
+        For a device other than the rank's.
     """
     number = torch.device(device).index if isinstance(device, str) else getattr(device, "index", device)
     if number not in (None, current_device()):
@@ -104,7 +104,7 @@ def set_device(device: Any) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of the chip."""
+    """Return the name of the chip."""
     return f"Ascend{state().session.chip.name}"
 
 
@@ -114,31 +114,31 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_stream(device: Any = None) -> Any:
-    """The stream of eager operators."""
+    """Return the stream of eager operators."""
     return torch.cpu.current_stream()
 
 
 def empty_cache() -> None:
-    """Do nothing: memory that nobody uses is free at once."""
+    """Do nothing: unused memory is freed at once."""
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of the device's memory that are taken."""
+    """Return the bytes of the device's memory in use."""
     return state().session.device.memory.used
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Most bytes of the device's memory that were taken at a time."""
+    """Return the largest number of bytes of the device's memory in use at a time."""
     return state().session.device.memory.peak
 
 
 def memory_reserved(device: Any = None) -> int:
-    """As `memory_allocated`: nothing is kept in reserve."""
+    """Return the same as `memory_allocated`: no memory is reserved."""
     return memory_allocated(device)
 
 
 def manual_seed(seed: int) -> None:
-    """Seed random numbers, which are those of torch's CPU generator."""
+    """Seed torch's CPU generator, which draws the random numbers."""
     torch.default_generator.manual_seed(seed)  # torch.manual_seed calls this function
 
 
