@@ -1,1 +1,1 @@
-"""Bytes to values and back: npy, statistic.csv, mapping.csv, IR text, IR protobuf. Knows no tree and no mode."""
+"""Readers and writers of single files: npy, bin, statistic.csv, mapping.csv, IR text, IR protobuf and others."""

@@ -1,6 +1,6 @@
-"""What stands beside the arrays of an API dump: the info file, the stack file and the names of records.
+"""Files of an API dump beside its arrays: the info file and the stack file; and the names of records.
 
-Despite its suffix the info file is text, one JSON array a line; it is never unpickled. [spec api_dump 1.4]
+Despite its suffix the info file is text, with one JSON array per line; it is never unpickled. [spec api_dump 1.4]
 """
 
 import json
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 LAYER = "LAYER"
-HOMES = MappingProxyType(  # kind of an API -> where torch has it [spec api_dump 1.5]
+HOMES = MappingProxyType(  # kind of an API -> its module or class in torch [spec api_dump 1.5]
     {
         "NN": "torch.nn.",
         "Functional": "torch.nn.functional.",
@@ -43,9 +43,9 @@ HOMES = MappingProxyType(  # kind of an API -> where torch has it [spec api_dump
         "VF": "torch._VF.",
     }
 )
-_MAX_LINE = 1 << 20  # a forged file never makes us hold more than this
-_MAX_BITS = 1023  # what a float can hold
-_PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # needs no escapes
+_MAX_LINE = 1 << 20  # limits the memory that a forged file can take
+_MAX_BITS = 1023  # of an integer that fits a float
+_PLAIN = re.compile(r"[0-9A-Za-z_.]+")  # text without escapes in JSON
 _NAME = re.compile(
     r"(?P<kind>[A-Za-z]+)_(?P<api>.+)_(?P<count>\d{1,18})_(?P<direction>forward|backward)_(?P<io>input|output)"
     r"(?P<index>(?:\.[^.]+)*)",
@@ -68,9 +68,9 @@ class ApiRecord:
         As the framework prints it: ``torch.float32``, ``Float32``, ``<class 'int'>``.
     shape : tuple of int
     max, min, mean : float
-        NaN where they were not asked for.
+        NaN if they were not requested.
     md5 : str or None
-        Of the raw bytes; 1.0.18 only.
+        Digest of the raw bytes; 1.0.18 only.
     l2norm : float or None
         1.0.18 only.
     version : str
@@ -97,13 +97,13 @@ class ApiName:
     kind : str
         ``NN``, ``Functional``, ``Tensor``, ``Torch``, ``VF`` or ``LAYER``.
     api : str
-        Name of the API; of a LAYER the module's path with ``_`` for ``.``.
+        Name of the API; for a LAYER, the module's path with ``_`` in place of ``.``.
     count : int or None
-        Which call of this API; None for a LAYER.
+        Index of the call of this API; None for a LAYER.
     direction, io : str
         ``forward`` or ``backward``; ``input`` or ``output``.
     index : tuple of int or str
-        Position in the arguments or results; a word is a keyword or a key, which only our own full dumps hold.
+        Position in the arguments or results. A string is a keyword or a key; only our own full dumps have them.
     """
 
     kind: str
@@ -124,7 +124,7 @@ class ApiName:
 
 
 def lines_of(names: Sequence[str], tails: Sequence[str]) -> str:
-    r"""Lines of 1.0.17 of names and, one for each, what `tail_of` has spelt; NaN and infinities are bare words.
+    r"""Format lines of 1.0.17 from names and the results of `tail_of`; NaN and infinities are not quoted.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def lines_of(names: Sequence[str], tails: Sequence[str]) -> str:
 
 
 def tail_of(dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) -> str:
-    r"""What follows the name and the reserved fields in a line of 1.0.17.
+    r"""Format the fields of a line of 1.0.17 after the name and the reserved fields.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def tail_of(dtype: str, shape: tuple[int, ...], values: tuple[Any, Any, Any]) ->
 
 @lru_cache(maxsize=4096)
 def _described(dtype: str, shape: tuple[int, ...]) -> str:
-    """Type and shape, up to the numbers."""
+    """Format type and shape, up to the statistics."""
     return f'"{dtype}", [{", ".join(map(str, shape))}], ['
 
 
 def _text(value: Any) -> str:
-    """A number as json writes it; the common cases without its encoder."""
+    """Format a number as `json` does; common cases do not need its encoder."""
     if type(value) is float:
         if -math.inf < value < math.inf:
             return repr(value)
@@ -166,18 +166,18 @@ def _text(value: Any) -> str:
 
 
 def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
-    """The records of an info file of 1.0.17 or 1.0.18, one by one in the order of the file.
+    """Iterate over the records of an info file of 1.0.17 or 1.0.18, in the order of the file.
 
     An unfinished last line is left out with a warning.
 
     Raises
     ------
     UnreadableError
-        Naming the file and the line, for a line that is not such a record.
+        For a line that is not such a record, with file and line.
     """
     with open_regular(path) as file:
         for number, line in enumerate(file.lines(_MAX_LINE), 1):
-            if not line.endswith(b"\n") and line[:2] == b'["'[: len(line)]:  # else a pickle, say, which is one "line"
+            if not line.endswith(b"\n") and line[:2] == b'["'[: len(line)]:  # other bytes may be a pickle, for example
                 warn_unfinished(path, number)
                 return
             if line.strip():
@@ -185,7 +185,7 @@ def read_info(path: "str | os.PathLike[str]") -> Iterator[ApiRecord]:
 
 
 def file_name(name: str) -> str:
-    """The npy file of a record; what no file name can hold is written as in a URL.
+    """Return the name of a record's npy file; ``/`` and NUL are escaped as in a URL.
 
     Examples
     --------
@@ -198,17 +198,17 @@ def file_name(name: str) -> str:
 
 
 def is_statistics_free(record: ApiRecord) -> bool:
-    """Whether the record has no statistics: of a bool, an empty tensor, or a dump of type npy or stack."""
+    """Return whether the record has no statistics: a bool, an empty tensor, or a dump of type npy or stack."""
     return all(isinstance(value, float) and math.isnan(value) for value in (record.max, record.min, record.mean))
 
 
 def parse_name(name: str) -> ApiName:
-    """Take a record's name apart.
+    """Parse a record's name.
 
     Raises
     ------
     UnreadableError
-        For a name that no API dump gives.
+        For a name that no API dump has.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def parse_name(name: str) -> ApiName:
 
 
 def stack_text(stacks: Mapping[str, Sequence[str]]) -> str:
-    """The stack file: one JSON object, indented by four, in the order of the calls.
+    """Format the stack file: one JSON object, indented by four, in the order of the calls.
 
     Examples
     --------
@@ -248,9 +248,9 @@ def stack_text(stacks: Mapping[str, Sequence[str]]) -> str:
 
 
 def read_stack(path: "str | os.PathLike[str]") -> StackFile:
-    """The frames by key of a stack file, innermost frame first.
+    """Read a stack file: frames by key, innermost frame first.
 
-    Of a file that ends too early the whole entries are used, with a warning.
+    If the file is cut short, its complete entries are used, with a warning.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def read_stack(path: "str | os.PathLike[str]") -> StackFile:
 
 
 def stack_keys(name: ApiName) -> Iterator[str]:
-    """Keys under which a stack file may have the frames of a call, those of its forward also for a backward.
+    """Iterate over the keys that the frames of a call may have; a backward call has those of its forward call.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def stack_keys(name: ApiName) -> Iterator[str]:
 
 
 def _record(path: Any, number: int, line: bytes) -> ApiRecord:
-    """One line, checked."""
+    """Parse and check one line."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -287,9 +287,9 @@ def _record(path: Any, number: int, line: bytes) -> ApiRecord:
         raise _bad(path, number, "is not an array of 6 or 8 fields")
     name, _, _, kind, shape, values, *more = fields
     if not isinstance(name, str) or not isinstance(kind, str):
-        raise _bad(path, number, "name and number type are not both text")
+        raise _bad(path, number, "name and data type are not both strings")
     if not name.isprintable() or not kind.isprintable():
-        raise _bad(path, number, f"{(name + kind)[:200]!a} holds what no name has")
+        raise _bad(path, number, f"{(name + kind)[:200]!a} has characters that are not printable")
     if not isinstance(shape, list) or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):
         raise _bad(path, number, f"shape {str(shape)[:200]} is not possible")
     if not isinstance(values, list) or len(values) != 3:
@@ -297,7 +297,7 @@ def _record(path: Any, number: int, line: bytes) -> ApiRecord:
     largest, smallest, mean = (_number(path, number, value) for value in values)
     md5, norm = more or (None, [])
     if not isinstance(md5, str) and md5 not in (None, []):
-        raise _bad(path, number, f"md5 {str(md5)[:200]} is neither text nor []")
+        raise _bad(path, number, f"md5 {str(md5)[:200]} is neither a string nor []")
     return ApiRecord(
         name=name,
         dtype=kind,
@@ -312,18 +312,18 @@ def _record(path: Any, number: int, line: bytes) -> ApiRecord:
 
 
 def _number(path: Any, number: int, value: Any) -> float:
-    """A statistic: a number, or [] for one that is not there. [spec api_dump 1.4: bool of MindSpore 1.0.17]"""
+    """Check a statistic: a number, or [] for a missing one. [spec api_dump 1.4: bool of MindSpore 1.0.17]"""
     if value == []:
         return math.nan
     if not isinstance(value, bool | int | float):
         raise _bad(path, number, f"{str(value)[:200]} is not a statistic")
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-        raise _bad(path, number, f"a statistic of {value.bit_length()} bits is none")
+        raise _bad(path, number, f"a statistic of {value.bit_length()} bits is too large")
     return value
 
 
 def _position(text: str) -> int | str:
-    """A part of the index; digits are a position."""
+    """Parse a part of the index: digits are a position, anything else is a key."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
 
 

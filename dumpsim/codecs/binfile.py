@@ -1,7 +1,7 @@
-"""Binary dump files: one operator, all its tensors, mapped when asked for or read at once. [spec ge 3.1]
+"""Binary dump files: all tensors of one operator, mapped on request or read at once. [spec ge 3.1]
 
-One reader for three containers: the usual one, a bare protobuf with the data in its fields ("version 1"), and
-the one of small chips, which `dumpsim.codecs.nano` reads. [spec ge 3.9]
+One reader for three containers: the usual one, a bare protobuf message with the data in its fields ("version 1"), and
+the container of small chips, whose header `dumpsim.codecs.nano` reads. [spec ge 3.9]
 """
 
 import os
@@ -20,14 +20,14 @@ __all__ = ["BinFile"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-_MAX_HEADER = 1 << 26  # bytes; real headers have some hundred
-_HEAD = 1 << 12  # bytes of the first read, which most headers fit into
+_MAX_HEADER = 1 << 26  # bytes; real headers have a few hundred
+_HEAD = 1 << 12  # bytes of the first read, enough for most headers
 Kind = Literal["bin", "nano", "bare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinFile:
-    """A dump file: its header, read and checked, and views of its data, mapped when asked for.
+    """A dump file: its header, read and checked, and views of its data, mapped on request.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ class BinFile:
         ----------
         path : path
         trailing : bool
-            Whether bytes after the last tensor are accepted, as the vendor's newest reader does. [spec ge 3.1]
+            Whether bytes after the last tensor are allowed, as in the vendor's newest reader. [spec ge 3.1]
         read_below : int
-            Files of fewer bytes are read as a whole, with their header: for those who want all tensors and then let go
-            of the file, that costs half of mapping them.
+            Files with fewer bytes are read as a whole, with their header. If all tensors are read once, that takes half
+            the time of mapping them.
 
         Raises
         ------
         UnreadableError
-            With file and offset, for a file that is cut short, has trailing bytes, or is something else.
+            With file and offset, for a file that is cut short, has trailing bytes, or is not a dump file.
 
         Examples
         --------
@@ -105,31 +105,31 @@ class BinFile:
 
     @classmethod
     def _bare(cls, opened: RegularFile, length: int) -> "BinFile":
-        """A bare protobuf, whose parts hold their data."""
+        """Read a bare protobuf message, whose parts contain their data."""
         where, size = opened.path, opened.size
         if not size <= 1 << 31:
             raise bad(where, 0, f"a header of {length} bytes does not fit a file of {size} bytes")
         view = np.memmap(opened.stream(), np.uint8, mode="r").data
         try:
-            if view[0] not in (0x0A, 0x10, 0x1A, 0x22):  # a message starts with its version, time, output or input
+            if view[0] not in (0x0A, 0x10, 0x1A, 0x22):  # version, time, output or input
                 raise bad(where, 0, "the first byte is not a field of a dump")
-            data, held = Decoder(view, where).dump_data((0, size))
+            data, contents = Decoder(view, where).dump_data((0, size))
         except ValueError as error:
             what = f"a header of {length} bytes does not fit a file of {size} bytes"
             raise bad(where, 0, f"{what}, nor is it a bare message ({error})") from None
         spans = {}
-        for name, parts in held.items():
+        for name, parts in contents.items():
             spans[name] = tuple(span or (0, 0) for span in parts)
             for part, (start, end) in zip(getattr(data, name), spans[name], strict=True):
                 if part.size not in (0, end - start):
-                    raise bad(where, start, f"{end - start} bytes of data where the size says {part.size}")
+                    raise bad(where, start, f"{end - start} bytes of data, but the size is {part.size}")
         return cls(path=where, kind="bare", data=data, spans=spans)
 
     def _view(self, what: str, index: int) -> Bytes:
         spans = self.spans[what]
         if not 0 <= index < len(spans):
             raise BadInputError(
-                f"there is no {index}", where=f"{self.path}: {what}", allowed=[f"0..{len(spans) - 1}"] if spans else ()
+                f"no index {index}", where=f"{self.path}: {what}", allowed=[f"0..{len(spans) - 1}"] if spans else ()
             )
         start, end = spans[index]
         if start == end:
@@ -142,24 +142,24 @@ class BinFile:
             return np.memmap(opened.stream(), np.uint8, mode="r", offset=start, shape=(end - start,))
 
     def input(self, index: int) -> Bytes:
-        """Data of an input: uint8, of its size, read-only, mapped unless the file was read as a whole."""
+        """Return the bytes of an input, read-only and mapped unless the file was read as a whole."""
         return self._view("inputs", index)
 
     def output(self, index: int) -> Bytes:
-        """Data of an output."""
+        """Return the bytes of an output."""
         return self._view("outputs", index)
 
     def buffer(self, index: int) -> Bytes:
-        """Data of an L1 buffer."""
+        """Return the bytes of an L1 buffer."""
         return self._view("buffers", index)
 
     def space(self, index: int) -> Bytes:
-        """Data of a workspace."""
+        """Return the bytes of a workspace."""
         return self._view("spaces", index)
 
 
 def _nano(view: memoryview, where: str) -> DumpData:
-    """A header of tags; what it leaves out, operator and time, is in the file's name."""
+    """Decode a header of tags; operator and time, which it does not contain, come from the file's name."""
     version, inputs, outputs = nano.decode(view, (8, len(view)), where)
     name = os.path.basename(where).split(".")
     stamp = name[-1] if len(name) > 2 and name[-1].isdecimal() else "0"
@@ -173,13 +173,16 @@ def _nano(view: memoryview, where: str) -> DumpData:
 
 
 def _spans(data: DumpData, start: int, size: int, where: str, trailing: bool) -> dict[str, tuple[Span, ...]]:
-    """Where each part's bytes are; parts without an address have none if only so the payload adds up. [spec ge 3.1]"""
+    """Return the bytes of each part.
+
+    Parts without an address have no bytes if the sizes do not fit the file otherwise. [spec ge 3.1]
+    """
     items = data.parts
     sizes = [item.size for item in items]
     if start + sum(sizes) > size:
-        held = [0 if isinstance(item, Item) and item.address == 0 else item.size for item in items]
-        if start + sum(held) == size:
-            sizes = held
+        present = [0 if isinstance(item, Item) and item.address == 0 else item.size for item in items]
+        if start + sum(present) == size:
+            sizes = present
     at = start
     spans: dict[str, tuple[Span, ...]] = {}
     index = 0

@@ -3,8 +3,8 @@
 ::
 
     8 bytes   length of the header, little-endian
-    header    protobuf DumpData, without data; it names outputs before inputs
-    payload   inputs, outputs, buffers, workspaces: raw and back to back
+    header    protobuf DumpData, without data; outputs come before inputs
+    payload   inputs, outputs, buffers, workspaces: raw, one after the other
 
 `dumpsim.codecs.binfile` reads whole files.
 """
@@ -46,9 +46,9 @@ __all__ = [
     "vendor_name",
 ]
 
-_MAX_ITEMS = 1 << 16  # no real operator has so many tensors or dimensions
+_MAX_ITEMS = 1 << 16  # tensors; real operators have far fewer
 _MAX_DIMS = 32
-_SHORT = 512  # bytes of a tensor's message that is remembered
+_SHORT = 512  # largest size of a tensor's message that is cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +60,20 @@ class Item:
     dtype, format : int
         Numbers of `DTYPES_PROTO` and `FORMATS`.
     shape : tuple of int
-        On the device.
+        Shape on the device.
     size : int
-        Bytes of its data.
+        Number of bytes.
     original_shape : tuple of int
-        On the host.
+        Shape on the host.
     sub_format : int
-        Groups of FRACTAL_Z where above 1.
+        Number of groups of FRACTAL_Z if above 1.
     address, offset : int
-        On the device; 0 for static shapes, 2**64 - 1 for dynamic ones. [spec ge 3.2]
+        Address on the device; 0 for static shapes, 2**64 - 1 for dynamic ones. [spec ge 3.2]
     arg_index, input_type : int or None
-        In exception dumps; None where the header does not tell.
+        For exception dumps; None if the header does not have them.
     original_name, original_index, original_dtype, original_format
-        The operator before fusion; outputs only, and only with a name. `original_dtype` is GE's number.
+        The output of the operator before fusion. They are written for outputs only, and only if there is a name.
+        `original_dtype` is GE's number.
     """
 
     dtype: int
@@ -101,7 +102,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpData:
-    """The header of a file; `dump_time` in microseconds, `op_name` as the graph has it, unescaped."""
+    """The header of a file; `dump_time` is in microseconds, `op_name` is the name in the graph, unescaped."""
 
     op_name: str
     dump_time: int
@@ -115,7 +116,7 @@ class DumpData:
 
     @property
     def payload(self) -> int:
-        """Bytes after the header."""
+        """Number of bytes after the header."""
         return sum(part.size for part in self.parts)
 
     @property
@@ -178,12 +179,12 @@ def _space(space: Space) -> bytes:
 
 
 def header(data: DumpData) -> bytes:
-    """All that stands before the payload: the length and the message.
+    """Encode the bytes before the payload: the length and the message.
 
     Parameters
     ----------
     data : DumpData
-        The payload to write after it is `data.inputs`, then outputs, buffers and spaces, each of its `size`.
+        The payload that follows is that of `data.inputs`, then outputs, buffers and spaces, each of its `size`.
 
     Examples
     --------
@@ -195,7 +196,7 @@ def header(data: DumpData) -> bytes:
 
 
 class HeaderPlan:
-    """The header of a file that is written again and again, with other times.
+    """The header of files that differ only in their time.
 
     Examples
     --------
@@ -214,11 +215,11 @@ class HeaderPlan:
         self._before = _text(1, data.version)
         self._after = _after_time(data)
         self._size = len(self._before) + len(self._after)
-        self._high = -1  # the slow digits of the last time, and what is written before its fast ones and after them
+        self._high = -1  # the upper bits of the last time; `_slow` is the bytes before and after its lower digits
         self._slow = b"", b""
 
     def at(self, dump_time: int) -> bytes:
-        """The header of a file of that time, in microseconds; `DumpData.dump_time` is not heeded."""
+        """Encode the header for a time in microseconds; `DumpData.dump_time` is ignored."""
         high = dump_time >> 21
         if high != self._high or not high:
             time = int_field(2, dump_time)
@@ -262,13 +263,13 @@ _MESSAGES = _SHAPES | _STRINGS | {"data", "original"}
 
 
 def item_of(found: Mapping[str, Any]) -> Item:
-    """A tensor from the fields that were found; the others are as protobuf has them."""
+    """Make a tensor from the fields that were found; missing fields have protobuf's defaults."""
     blank: dict[str, Any] = {"dtype": 0, "format": 0, "shape": (), "size": 0}
     return Item(**blank | dict(found))
 
 
 class Decoder:
-    """One pass over a message; `where` and the offsets are the file's."""
+    """Decodes a message; offsets in errors are those of the file `where`."""
 
     def __init__(self, view: memoryview, where: str) -> None:
         self.view = view
@@ -278,7 +279,7 @@ class Decoder:
         return bytes(self.view[span[0] : span[1]]).decode("utf-8", errors="backslashreplace")
 
     def message(self, span: Span, names: dict[int, str]) -> dict[str, Any]:
-        """The known fields of a message; later values win, shapes add up, as protobuf merges them."""
+        """Decode the known fields of a message; as in protobuf, later values win and shapes are concatenated."""
         found: dict[str, Any] = {}
         for number, value, at in fields(self.view, span, self.where):
             name = names.get(number)
@@ -337,7 +338,7 @@ class Decoder:
         return found.get("name", ""), found.get("value", "")
 
     def dump_data(self, span: Span) -> tuple[DumpData, dict[str, tuple[Span | None, ...]]]:
-        """The header, and where each part's own data stands if it is in the message."""
+        """Decode the header; also return the span of each part's data if the message contains it."""
         parts: dict[str, list[Any]] = {"outputs": [], "inputs": [], "buffers": [], "spaces": [], "attrs": []}
         readers: dict[int, tuple[str, Callable[[Span], Any]]] = {
             3: ("outputs", lambda part: self.item(part, _OUTPUT)),
@@ -370,7 +371,7 @@ class Decoder:
 
 @lru_cache(maxsize=1024)  # a tensor has the same description in every step
 def _known(message: bytes, output: bool) -> Item | None:
-    """The tensor of a message, None for one that holds data or cannot be read, whose error needs the file's offset."""
+    """Decode the tensor of a message; None if it contains data or is unreadable (errors need the file's offset)."""
     try:
         item, data = Decoder(memoryview(message), "").new_item((0, len(message)), _OUTPUT if output else _INPUT)
     except UnreadableError:
@@ -379,7 +380,7 @@ def _known(message: bytes, output: bool) -> Item | None:
 
 
 def decode(message: bytes | memoryview, where: str = "DumpData") -> DumpData:
-    """The header message, without the length before it.
+    """Decode the header message, without the length before it.
 
     Raises
     ------

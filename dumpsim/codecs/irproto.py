@@ -49,18 +49,20 @@ _UNSIGNED = frozenset({"IsFeatureMapInputList"})
 
 
 def encode(doc: IrDoc, *, first_constant: int = 0) -> bytes:
-    """The bytes of a kernel graph.
+    """Encode a kernel graph.
 
     Parameters
     ----------
     doc : IrDoc
     first_constant : int
-        Constants of the compilation before this graph: the N of ``Default_data-N`` counts on from segment to segment.
+        Number of constants of the compilation before this graph: the N of ``Default_data-N`` continues from segment to
+        segment.
 
     Notes
     -----
     Complex, eight-bit float and one-bit types have no number in the vendor's list and are written as undefined.
-    Releases whose exporter stops there refuse such a graph before it is written. [spec mindspore 8.2, decisions]
+    For releases whose exporter fails on them, such a graph is refused before it is written. [spec mindspore 8.2,
+    decisions]
     """
     model = messages()["ModelProto"](ir_version=1)
     graph = model.graph
@@ -82,7 +84,7 @@ def encode(doc: IrDoc, *, first_constant: int = 0) -> bytes:
 
 
 def constants(doc: IrDoc) -> tuple[ConstRef, ...]:
-    """The constants of a graph in the order of their ``cstN``."""
+    """Return the constants of a graph in the order of their names ``cstN``."""
     found = _Constants(messages()["GraphProto"](), 0)
     refs: dict[str, ConstRef] = {}
     for node in doc.nodes:
@@ -93,7 +95,7 @@ def constants(doc: IrDoc) -> tuple[ConstRef, ...]:
 
 
 class _Constants:
-    """Constants by value, numbered as they are met."""
+    """Names of constants by value, numbered in the order of their first use."""
 
     def __init__(self, graph: Any, first: int) -> None:
         self.graph = graph
@@ -110,7 +112,7 @@ class _Constants:
             number = len(self.names) + 1
             self.names[key] = f"cst{number}"
             entry = self.graph.const_vals.add(key=f"cst{number}")
-            if not isinstance(constant.abstract, TensorType):  # tensors carry no value [spec observed 1.9]
+            if not isinstance(constant.abstract, TensorType):  # tensors have no value [spec observed 1.9]
                 _set_constant(entry.value, value, constant.abstract)
             entry.full_name = f"Default_data-{self.first + number - 1}"
         return self.names[key]
@@ -170,7 +172,7 @@ def _set_type(entry: Any, abstract: Abstract, *, nested: bool = False) -> None:
 
 
 def _set_constant(entry: Any, value: Any, abstract: Abstract) -> None:
-    """The value of a constant operand; a monad's is empty."""
+    """Set the value of a constant operand; a monad's is empty."""
     match abstract:
         case MonadType():
             entry.SetInParent()
@@ -201,7 +203,7 @@ def _set_number(entry: Any, value: Any, kind: DType) -> None:
 
 
 def _set_value(entry: Any, value: Any, *, unsigned: bool = False) -> None:
-    """The value of an attribute."""
+    """Set the value of an attribute."""
     match value:
         case None:
             entry.dtype = _NONE
@@ -231,7 +233,7 @@ def _set_value(entry: Any, value: Any, *, unsigned: bool = False) -> None:
 
 
 def decode(data: bytes, where: str = "pb") -> IrDoc:
-    """A kernel graph from its bytes; what the format does not hold (kernel build info, instance names) stays empty.
+    """Decode a kernel graph; fields that the format does not have (kernel build info, instance names) stay empty.
 
     Raises
     ------
@@ -246,7 +248,7 @@ def decode(data: bytes, where: str = "pb") -> IrDoc:
         raise UnreadableError(f"not a graph file: {error}", where=where, code="DS-IR-011") from None
     graph = model.graph
     if not graph.name:
-        raise UnreadableError("holds no graph", where=where, code="DS-IR-011")
+        raise UnreadableError("contains no graph", where=where, code="DS-IR-011")
     params = tuple(_read_param(entry) for entry in graph.parameters)
     numbers = {entry.name: n for n, entry in enumerate(graph.parameters)}
     nodes = {entry.name: n for n, entry in enumerate(graph.node)}
@@ -283,7 +285,7 @@ def decode(data: bytes, where: str = "pb") -> IrDoc:
 
 
 def _text(value: str | bytes) -> str:
-    """A string field; google.protobuf gives bytes for text that is not UTF-8, such as a source path in GBK."""
+    """Return a string field; google.protobuf returns bytes for text that is not UTF-8, such as a source path in GBK."""
     return value if isinstance(value, str) else value.decode("utf-8", errors="backslashreplace")
 
 
@@ -314,7 +316,7 @@ def _read_type(entry: Any) -> Abstract:
 
 
 def _read_value(entry: Any) -> str:
-    """A value, spelled for people."""
+    """Format a value for people."""
     for field in ("bool_val", "int_val", "uint_val", "float_val", "double_val", "str_val"):
         if entry.HasField(field):
             value = getattr(entry, field)

@@ -1,4 +1,4 @@
-"""The wire schema of a dump's graph files: field numbers of debugger.ModelProto. [spec mindspore 8.2]"""
+"""The protobuf schema of a dump's graph files: field numbers of debugger.ModelProto. [spec mindspore 8.2]"""
 
 from functools import cache
 from typing import Any
@@ -7,7 +7,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 __all__ = ["messages"]
 
-# message -> "number name type"; a star marks repeated fields
+# message -> fields as "number name type"; a star marks repeated fields
 _FIELDS = {
     "ModelProto": "1 ir_version int64, 2 domain string, 3 model_version int64, 4 graph GraphProto, "
     "5 metadata_operators string",
@@ -32,7 +32,7 @@ _FIELDS = {
 
 @cache
 def messages() -> dict[str, Any]:
-    """Message classes by name."""
+    """Return the message classes by name."""
     kind = descriptor_pb2.FieldDescriptorProto
     package = "dumpsim.debugger"
     file = descriptor_pb2.FileDescriptorProto(name="dumpsim/graph.proto", package=package, syntax="proto2")

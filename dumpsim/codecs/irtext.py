@@ -1,8 +1,8 @@
 """IR text: ``ms_output_trace_code_graph_{id}.ir``, written and read. [spec mindspore 8.3, spec observed 1.8]
 
-The writer gives the text of MindSpore 2.10, on request with lines as the documents have them
-(``: full_name_with_scope: (...)``, ``# In file x.py(175)/``). The reader takes both, and keeps every attribute and
-constant as it is spelled.
+The writer makes the text of MindSpore 2.10, optionally with lines as in the documents
+(``: full_name_with_scope: (...)``, ``# In file x.py(175)/``). The reader accepts both, and returns attributes and
+constants as text, without parsing them.
 """
 
 import re
@@ -36,7 +36,7 @@ _PAD = "      "
 
 
 def render(doc: IrDoc, form: str = "new") -> str:
-    """The text of a kernel graph; `form` as in the profile, see `_node`."""
+    """Format a kernel graph; `form` is the profile's, see `_node`."""
     out = [f"# IR entry: @{doc.name}", f"# Total subgraphs: {1 + len(doc.functions)}", ""]
     if doc.attrs:
         out += ["# Attrs:", *(f"{key}: {value}" for key, value in doc.attrs), ""]
@@ -75,7 +75,7 @@ def render(doc: IrDoc, form: str = "new") -> str:
 
 
 def _function(doc: IrDoc, function: IrFunction, form: str) -> Iterator[str]:
-    """The lines of a function that the graph calls."""
+    """Format a function that the graph calls."""
     kinds = ", ".join(type_text(kind) for _, kind in function.formals)
     formals = ", ".join(name for name, _ in function.formals)
     yield "subgraph attr:"
@@ -121,7 +121,7 @@ def _operand(doc: IrDoc, operand: Operand) -> str:
 
 
 def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
-    """The lines of a node; `old` names it, and the lines that it comes from, as the documents do. [seed 001]"""
+    """Format a node; `old` writes full name and source lines as in the documents. [seed 001]"""
     head = f"%{node.index}({node.name}) = " if node.index is not None else ""
     call = f"{'PrimFunc_' if node.prim_func else ''}{node.op_type}"
     parts = [f"  {head}{call}({', '.join(_operand(doc, o) for o in node.operands)})"]
@@ -156,7 +156,7 @@ def _node(doc: IrDoc, node: IrNode, *, old: bool) -> Iterator[str]:
 
 
 def _type(operand: Operand | None, abstract: Abstract) -> str:
-    """A type; that of a node which was inserted and not yet inferred is null."""
+    """Format a type; it is null for a node that was inserted and not yet inferred."""
     is_none = isinstance(operand, ConstRef) and str(operand.value) == "None"
     unknown = isinstance(abstract, NoneType) and not is_none
     return "<null>" if unknown else type_text(abstract)
@@ -181,11 +181,11 @@ _FULL_NAME = re.compile(r"(?:# Fullname with scope|: full_name_with_scope): \((.
 _SOURCE = re.compile(r"# In file (.*?):(\d{1,9})(?:~(\d{1,9}))?(?:, (\d{1,9})~(\d{1,9}))?/(.*)/$")
 _CANDIDATE = re.compile(r"# Corresponding (code|forward node) candidate:")
 _USE = re.compile(r"%para(\d+)_([^,()]*)")
-_OLD_SOURCE = re.compile(r"# In file (.*?)\((\d{1,9})\)/(.*)/$")  # the documents' older form [seed 001]
+_OLD_SOURCE = re.compile(r"# In file (.*?)\((\d{1,9})\)/(.*)/$")  # the older form of the documents [seed 001]
 
 
 def parse(text: str, where: str = "ir") -> IrDoc:
-    """A kernel graph from its text.
+    """Parse a kernel graph.
 
     Raises
     ------
@@ -196,14 +196,14 @@ def parse(text: str, where: str = "ir") -> IrDoc:
         return _parse(text, where)
     except UnreadableError:
         raise
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, types in types in types
+    except (ValueError, RecursionError) as error:  # numbers with thousands of digits, deeply nested types
         raise UnreadableError(f"not a graph: {error}", where=where, code="DS-IR-001") from None
 
 
 def _parse(text: str, where: str) -> IrDoc:
     lines = text.split("\n")
     name = next((line[13:].lstrip("@") for line in lines if line.startswith("# IR entry:")), None)
-    own = f"subgraph @{name}("  # functions that it calls come before
+    own = f"subgraph @{name}("  # functions that it calls come before it
     start = next((n for n, line in enumerate(lines) if line.startswith(own)), None)
     if name is None or start is None:
         raise UnreadableError("no '# IR entry' and 'subgraph' lines", where=where, code="DS-IR-001")
@@ -285,7 +285,7 @@ def _key(abstract: Abstract) -> str:
 
 
 def _use_labels(params: tuple[IrParam, ...], body: str) -> tuple[IrParam, ...]:
-    """Parameters with the label that operands call them by, where it is another one. [spec observed 1.8]"""
+    """Set the labels that operands use for parameters, if they differ from their own. [spec observed 1.8]"""
     used: dict[int, str] = {}
     for index, label in _USE.findall(body):
         used.setdefault(int(index) - 1, label)
@@ -302,7 +302,7 @@ def _starts_node(line: str) -> bool:
 
 
 def _read_node(block: list[str], where: str) -> IrNode:
-    """A node from its lines; the first may go on over several lines (tensor constants)."""
+    """Parse a node; its first part may have several lines (tensor constants)."""
     first = next((n for n, line in enumerate(block) if line.startswith(_PAD) and line.lstrip()[:1] in ":#"), len(block))
     statement, rest = "\n".join(block[:first]), [line.strip() for line in block[first:]]
     match = _HEAD.match(statement)
@@ -362,7 +362,7 @@ def _read_node(block: list[str], where: str) -> IrNode:
 
 
 def _strategy(tail: str, where: str) -> str:
-    """The strategy after the attributes of a node."""
+    """Return the strategy after the attributes of a node."""
     found = re.search(r"(?<!attrs:) \{in_strategy: ", tail)
     return _braces(tail[found.start() :], "{in_strategy: ", where) if found else ""
 
@@ -377,7 +377,7 @@ def _read_operand(text: str, types: tuple[Abstract, ...], position: int) -> Oper
 
 
 def parse_source(line: str, where: str) -> SourceLine:
-    """A source line of the text, in the present or the documents' older form.
+    """Parse a source line, in the current form or the older form of the documents.
 
     Raises
     ------
@@ -406,7 +406,7 @@ def parse_source(line: str, where: str) -> SourceLine:
 
 
 def _closing(text: str, opening: int, where: str) -> int:
-    """Position of the bracket that closes the one at `opening`; brackets in strings do not count."""
+    """Return the position of the bracket that closes the one at `opening`; brackets in strings do not count."""
     depth = 0
     quoted = False
     for position in range(opening, len(text)):
@@ -423,7 +423,7 @@ def _closing(text: str, opening: int, where: str) -> int:
 
 
 def _braces(text: str, opening: str, where: str) -> str:
-    """What stands in the braces that `opening` begins."""
+    """Return the text in the braces that begin with `opening`."""
     start = text.find(opening)
     if start < 0:
         return ""

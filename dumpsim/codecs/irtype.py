@@ -1,4 +1,4 @@
-"""Reading the types of IR text: ``<Tuple[Tensor[Float32]*2], TupleShape((2), (3))>``."""
+"""Parser of the types in IR text: ``<Tuple[Tensor[Float32]*2], TupleShape((2), (3))>``."""
 
 import re
 
@@ -20,13 +20,13 @@ from dumpsim.core.irdoc import KernelIo
 
 __all__ = ["parse_kernel_ios", "parse_type", "parse_types", "split_list"]
 
-_KERNEL_IO = re.compile(  # bounded, since a search through a run of letters is otherwise quadratic
+_KERNEL_IO = re.compile(  # lengths are limited, since a search through a run of letters would be quadratic otherwise
     r"<?(\w{1,40}?)x([A-Za-z][A-Za-z0-9_]{0,60})\[const vector\][{\[]([^}\]]{0,400})[}\]]>?"
 )
 
 
 def split_list(text: str, separator: str = ", ") -> list[str]:
-    """Parts between separators that stand in no bracket and no string.
+    """Split at separators outside of brackets and strings.
 
     Examples
     --------
@@ -57,24 +57,24 @@ def split_list(text: str, separator: str = ", ") -> list[str]:
 
 
 def parse_kernel_ios(text: str, where: str) -> tuple[KernelIo, ...]:
-    """Device types: ``<Float32xDefaultFormat[const vector]{2, 3}>, ...``."""
+    """Parse device types: ``<Float32xDefaultFormat[const vector]{2, 3}>, ...``."""
     return tuple(
         KernelIo(dtype=kind, format=layout, shape=_dims(dims, where)) for kind, layout, dims in _KERNEL_IO.findall(text)
     )
 
 
 def parse_types(text: str, where: str) -> tuple[Abstract, ...]:
-    """Several types, as they stand between the brackets of a line."""
+    """Parse the types between the brackets of a line."""
     return tuple(parse_type(part, where) for part in split_list(text))
 
 
 def parse_type(text: str, where: str) -> Abstract:
-    """One type in its angle brackets.
+    """Parse one type in angle brackets.
 
     Raises
     ------
     UnreadableError
-        For text that is not a type, a number type that is not known, and a text that is not a shape.
+        For text that is not a type, an unknown data type, or text that is not a shape.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def parse_type(text: str, where: str) -> Abstract:
 
 
 def _build(name: str, shape: str, where: str) -> Abstract:
-    """A type from its name and its shape."""
+    """Make a type from its name and its shape."""
     if name.startswith("Ref["):
         name = name[4:-1]
     if name.startswith("Tensor["):
@@ -129,7 +129,7 @@ def _build(name: str, shape: str, where: str) -> Abstract:
 
 
 def _unfold(names: list[str]) -> list[str]:
-    """``Tensor[Float32]*2`` stands for two."""
+    """Expand repetitions: ``Tensor[Float32]*2`` is two types."""
     result: list[str] = []
     for name in names:
         base, star, count = name.rpartition("*")

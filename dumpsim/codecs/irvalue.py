@@ -1,4 +1,4 @@
-"""Values and types as MindSpore's IR text spells them. [spec mindspore 8.3, spec observed 1.8]"""
+"""Values and types in MindSpore's IR text. [spec mindspore 8.3, spec observed 1.8]"""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -22,18 +22,18 @@ from dumpsim.core.dtype import DType, from_numpy
 
 __all__ = ["Text", "attr_text", "constant_text", "float_text", "shape_text", "tensor_text", "type_text"]
 
-_SMALL = 30  # larger constants print as value=[...]
+_SMALL = 30  # constants with as many elements or more are printed as value=[...]
 _FLOAT = {"float16": "{: .4e}", "float32": "{: .8e}", "float64": "{: .8e}"}
 
 
 class Text(str):
-    """A value that is already spelled, as a reader found it; printed as it stands."""
+    """A value that is already text, as a reader found it; printed unchanged."""
 
     __slots__ = ()
 
 
 def float_text(value: float) -> str:
-    """A number as a C++ stream prints it.
+    """Format a number as a C++ stream does.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def float_text(value: float) -> str:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """``(2, 3)``; one dimension has no trailing comma."""
+    """Format a shape as ``(2, 3)``; one dimension has no trailing comma."""
     return f"({', '.join(map(str, shape))})"
 
 
 def tensor_text(array: "np.ndarray[Any, Any]") -> str:
-    r"""A tensor constant.
+    r"""Format a tensor constant.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def tensor_text(array: "np.ndarray[Any, Any]") -> str:
 
 
 def _element(value: Any, kind: DType, *, scalar: bool = False) -> str:
-    """One number of a tensor."""
+    """Format one element of a tensor."""
     if kind.kind == "bool":
         return str(bool(value))
     if kind.kind == "float":
@@ -83,7 +83,7 @@ def _element(value: Any, kind: DType, *, scalar: bool = False) -> str:
 
 
 def _nested(shape: Sequence[int], cells: Any, depth: int) -> str:
-    """Brackets around the rows, one row a line."""
+    """Put brackets around rows, with one row per line."""
     if len(shape) == 1:
         return "[" + " ".join(next(cells) for _ in range(shape[0])) + "]"
     glue = "\n" + " " * (depth + 1)
@@ -91,7 +91,7 @@ def _nested(shape: Sequence[int], cells: Any, depth: int) -> str:
 
 
 def constant_text(value: Any, abstract: Abstract) -> str:
-    """A constant operand: ``I64(0)``, ``(I64(0), I64(3))``, ``UMonad[U]``, a tensor."""
+    """Format a constant operand: ``I64(0)``, ``(I64(0), I64(3))``, ``UMonad[U]``, or a tensor."""
     if isinstance(value, Text):
         return value
     match abstract:
@@ -121,7 +121,7 @@ def _scalar(value: Any, kind: DType) -> str:
 
 
 def attr_text(value: Any) -> str:
-    """An attribute: top-level numbers are wrapped, members of tuples and lists are bare.
+    """Format an attribute: a number is wrapped in its type, elements of tuples and lists are not.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def attr_text(value: Any) -> str:
     """
     if isinstance(value, Text):
         return value
-    if isinstance(value, np.generic):  # a number of a stated width
+    if isinstance(value, np.generic):  # a number with a type of its own
         return _scalar(value.item(), from_numpy(value.dtype))
     if isinstance(value, bool):
         return f"Bool({int(value)})"
@@ -164,7 +164,7 @@ def _bare(value: Any) -> str:
 
 
 def type_text(abstract: Abstract) -> str:
-    """The type in angle brackets after an operand.
+    """Format the type in angle brackets after an operand.
 
     Examples
     --------

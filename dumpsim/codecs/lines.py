@@ -1,7 +1,7 @@
-"""Files that grow by lines: a last line without an end is unfinished, and is left out with a warning.
+"""Files that are written line by line: a last line without a newline is unfinished, and is left out with a warning.
 
-A process that is killed while it writes leaves such a line, since Linux may cut a write at a page boundary; so does a
-run that is still going on. A cut number is still a number, so the line cannot be trusted.
+A process that is killed while it writes leaves such a line, because Linux may split a write at a page boundary; so does
+a run that is still writing. The line cannot be used, because a number that is cut is still a number.
 """
 
 import os
@@ -15,12 +15,12 @@ __all__ = ["warn_unfinished", "whole_lines"]
 
 
 def whole_lines(lines: Iterable[AnyStr], where: "str | os.PathLike[str]") -> Iterator[AnyStr]:
-    r"""Return the lines that end with a newline; warn of a last one that does not.
+    r"""Iterate over the lines that end with a newline; warn about a last one that does not.
 
     Parameters
     ----------
     lines : iterable of str or bytes
-        A text or binary file, or anything that gives lines with their ends.
+        A text or binary file, or any iterable of lines with their newlines.
     where : path
         The file, for the warning.
 
@@ -47,6 +47,6 @@ def whole_lines(lines: Iterable[AnyStr], where: "str | os.PathLike[str]") -> Ite
 
 
 def warn_unfinished(where: "str | os.PathLike[str]", number: int) -> None:
-    """Warn that line `number`, the last of a file, has no end."""
+    """Warn that line `number`, the last one of a file, has no newline."""
     text = "the last line is unfinished and left out: its run was killed or is still writing [DS-LIN-001]"
     warnings.warn(UnfinishedWarning(f"{os.fspath(where)}:{number}: {text}"), stacklevel=3)

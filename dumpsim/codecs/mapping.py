@@ -1,4 +1,4 @@
-"""mapping.csv: which short file stands for which over-long name. [spec mindspore 3.6, spec ge 3.5]"""
+"""mapping.csv: short names of files whose own name is too long. [spec mindspore 3.6, spec ge 3.5]"""
 
 import io
 from collections.abc import Container, Iterable, Iterator
@@ -9,7 +9,7 @@ from dumpsim.core.regular import StrPath, open_regular
 
 __all__ = ["line", "pairs", "parse", "read", "string_hash"]
 
-_MAX_FILE = 1 << 26  # bytes; a line has some 500
+_MAX_FILE = 1 << 26  # bytes; a line has about 500
 
 _MASK = (1 << 64) - 1
 _MUL = 0xC6A4A7935BD1E995
@@ -17,7 +17,7 @@ _SEED = 0xC70F6907
 
 
 def string_hash(name: bytes) -> int:
-    """``std::hash<std::string>`` of libstdc++ on 64 bits. [spec ge 3.5]
+    """Compute ``std::hash<std::string>`` of libstdc++ for 64 bits. [spec ge 3.5]
 
     Examples
     --------
@@ -39,7 +39,7 @@ def string_hash(name: bytes) -> int:
 
 
 def line(short: str, original: str) -> str:
-    """One line of the file; there is no header. Line ends in a name are written ``\\n`` and ``\\r``.
+    """Format one line of the file, which has no header. Newlines in a name are written as ``\\n`` and ``\\r``.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def line(short: str, original: str) -> str:
 
 
 def parse(text: str, where: StrPath = "mapping.csv") -> dict[str, str]:
-    """Short name to original name; a line that was written twice counts once, later lines win.
+    """Return original names by short name; of several lines with the same short name the last one counts.
 
     An unfinished last line is left out with a warning.
 
@@ -65,7 +65,7 @@ def parse(text: str, where: StrPath = "mapping.csv") -> dict[str, str]:
 
 
 def pairs(path: StrPath) -> Iterator[tuple[str, str]]:
-    """Yield short and original names of a file line by line, as `parse`; nothing if the file does not exist.
+    """Iterate over short and original names of a file, as `parse`; there are none if the file does not exist.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def pairs(path: StrPath) -> Iterator[tuple[str, str]]:
 
 
 def read(path: StrPath, names: Container[str]) -> dict[str, str]:
-    """Return the original names of the files called `names`; errors as of `pairs`."""
+    """Return the original names of the files `names`; errors are those of `pairs`."""
     return {short: original for short, original in pairs(path) if short in names}
 
 

@@ -1,11 +1,11 @@
-"""The header of the dump files of small chips: tags, lengths and values in place of protobuf. [spec ge 3.9]
+"""The header of dump files of small chips: tags, lengths and values instead of protobuf. [spec ge 3.9]
 
 ::
 
     u32 0x5a5a5a5a, u32 version
     u32 tag 4, u32 length, u32 count, inputs       then the same with tag 5 and outputs
     each: i32 type, format, address type; outputs: i32 original index, type, format; u64 address, offset, size;
-          u32 length of the rest: u32 tag, u32 length, value with tag 0 shape, 1 original shape (u64), 2 original name
+          u32 length of the rest: u32 tag, u32 length, value; tags: 0 shape, 1 original shape (u64), 2 original name
 """
 
 from dumpsim.codecs.protonumber import from_ge
@@ -30,23 +30,23 @@ _OUTPUT = (
 
 
 class _Cursor:
-    """Numbers one after the other; never beyond the end."""
+    """Reads numbers one after the other, up to an end."""
 
     def __init__(self, data: memoryview, span: Span, where: str) -> None:
         self.data, self.where = data, where
         self.at, self.end = span
 
     def number(self, size: int, *, signed: bool = False) -> int:
-        """The next `size` bytes as a number."""
+        """Read the next `size` bytes as a number."""
         if size > self.end - self.at:
-            raise bad(self.where, self.at, f"{size} bytes are wanted, {self.end - self.at} are left")
+            raise bad(self.where, self.at, f"{size} bytes are needed, {self.end - self.at} are left")
         self.at += size
         return int.from_bytes(self.data[self.at - size : self.at], "little", signed=signed)
 
     def part(self, length: int) -> "_Cursor":
-        """The next `length` bytes by themselves."""
+        """Return a cursor over the next `length` bytes."""
         if length > self.end - self.at:
-            raise bad(self.where, self.at, f"{length} bytes are wanted, {self.end - self.at} are left")
+            raise bad(self.where, self.at, f"{length} bytes are needed, {self.end - self.at} are left")
         self.at += length
         return _Cursor(self.data, (self.at - length, self.at), self.where)
 
@@ -56,12 +56,12 @@ class _Cursor:
 
 
 def decode(data: memoryview, span: Span, where: str) -> tuple[int, list[Fields], list[Fields]]:
-    """Version, inputs and outputs; GE's type numbers become those of dump files.
+    """Decode version, inputs and outputs; GE's numbers of types become those of dump files.
 
     Raises
     ------
     UnreadableError
-        With the offset, where a length does not fit, a tag is unknown or a type has no number.
+        If a length does not fit, a tag is unknown or a type has no number; with the offset.
     """
     cursor = _Cursor(data, span, where)
     if cursor.number(4) != int.from_bytes(MAGIC, "little"):
@@ -73,7 +73,7 @@ def decode(data: memoryview, span: Span, where: str) -> tuple[int, list[Fields],
         tag = cursor.number(4)
         part = cursor.part(cursor.number(4))
         if tag not in found or found[tag]:
-            raise bad(where, at, f"tag {tag} is unknown or there twice")
+            raise bad(where, at, f"tag {tag} is unknown or repeated")
         layout = _INPUT if tag == _INPUTS else _OUTPUT
         count = part.number(4)
         if count > part.left // sum(size for _, size in layout):
@@ -85,11 +85,11 @@ def decode(data: memoryview, span: Span, where: str) -> tuple[int, list[Fields],
 
 
 def _tensor(cursor: _Cursor, layout: tuple[tuple[str, int], ...]) -> Fields:
-    """One tensor's description."""
+    """Decode the description of one tensor."""
     start = cursor.at
     numbers = {name: cursor.number(size, signed=size == 4 and name != "rest") for name, size in layout}
     rest = cursor.part(numbers.pop("rest"))
-    del numbers["address_type"]  # what the address is relative to: nothing in a dump depends on it
+    del numbers["address_type"]  # the base of the address, which a dump does not need
     item: Fields = {**numbers, "shape": ()}
     try:
         item["dtype"] = from_ge(numbers["dtype"])

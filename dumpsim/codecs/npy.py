@@ -1,6 +1,6 @@
-"""npy files as MindSpore writes them, and any npy file read without trust.
+"""A writer of npy files as MindSpore's, and a safe reader of any npy file.
 
-The vendor's header differs from numpy's in its blanks and commas
+The vendor's header differs from numpy's in spaces and commas
 (``{'descr': '<f4', 'fortran_order': False, 'shape': (2,3,), }``) and is padded so that the data starts at a multiple
 of 64. [spec mindspore 3.5, spec observed 1.3]
 """
@@ -25,22 +25,22 @@ MAGIC = b"\x93NUMPY"
 Header = tuple["np.dtype[Any]", tuple[int, ...], bool]
 
 _ALIGN = 64
-_MAX_HEADER = 10_000  # characters, as numpy: parsing a longer one costs a thousand times its memory
-_MAX_BYTES = (1 << 63) - 1  # numpy counts the zeros of a shape as ones
-_FIRST_READ = 512  # bytes, which usual headers fit into
-_USUAL_HEADER = 256  # characters of one that is worth remembering
-_DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # numpy would evaluate what stands between commas
+_MAX_HEADER = 10_000  # characters, as in numpy: parsing a header takes a thousand times its size
+_MAX_BYTES = (1 << 63) - 1  # of a tensor; numpy counts the zeros of a shape as ones
+_FIRST_READ = 512  # bytes, enough for usual headers
+_USUAL_HEADER = 256  # characters of headers that are cached
+_DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # without commas: numpy would evaluate the parts
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
 
 
 @lru_cache(maxsize=256)  # the tensors of a dump have few types and shapes
 def header(descr: str, shape: tuple[int, ...]) -> bytes:
-    r"""The bytes before the data.
+    r"""Encode the header.
 
     Parameters
     ----------
     descr : str
-        Number type as in `DType.descr`, ``<f4``.
+        Data type as in `DType.descr`, ``<f4``.
     shape : tuple of int
 
     Examples
@@ -54,7 +54,7 @@ def header(descr: str, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}"
     for version, size in ((b"\x01\x00", "<H"), (b"\x02\x00", "<I")):
         prefix = len(MAGIC) + 2 + struct.calcsize(size)
-        # at least one blank and the newline follow the dict
+        # the dict is followed by at least one space and a newline
         padded = -(-(prefix + len(text) + 2) // _ALIGN) * _ALIGN - prefix
         if size == "<I" or padded <= 0xFFFF:
             body = text.ljust(padded - 1) + "\n"
@@ -63,12 +63,12 @@ def header(descr: str, shape: tuple[int, ...]) -> bytes:
 
 
 def encode(array: "np.ndarray[Any, Any]", kind: DType | None = None) -> tuple[bytes, memoryview]:
-    """Header and data of an array; the data is a view, nothing is copied when the array is contiguous.
+    """Return header and data of an array; the data is a view if the array is contiguous.
 
     Raises
     ------
     DtypeError
-        For a number type that npy has no descr for.
+        For a data type without a descr.
     """
     row = kind if kind is not None else dtype(array.dtype.name)
     if row.descr is None:
@@ -78,12 +78,12 @@ def encode(array: "np.ndarray[Any, Any]", kind: DType | None = None) -> tuple[by
 
 
 def info(path: "str | os.PathLike[str]") -> tuple["np.dtype[Any]", tuple[int, ...], bool, int]:
-    """Type, shape, Fortran order and data offset of an npy file, from its header alone.
+    """Read type, shape, Fortran order and data offset from the header of an npy file.
 
     Raises
     ------
     UnreadableError
-        With the file and the offset, for anything that is not a sound npy header or whose data is cut short.
+        For anything but a valid npy header, or if the data is cut short; with the file and the offset.
     """
     with open_regular(path) as file:
         return _info(file)
@@ -116,24 +116,24 @@ def _info(file: RegularFile) -> tuple["np.dtype[Any]", tuple[int, ...], bool, in
         raise _bad(
             path,
             offset,
-            f"shape {shape} of {kind} needs {prod(shape) * kind.itemsize} bytes, {size - offset} are there",
+            f"shape {shape} of {kind} needs {prod(shape) * kind.itemsize} bytes, but {size - offset} follow the header",
         )
     return kind, shape, fortran, offset
 
 
 def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[Any, Any]":
-    """The array of an npy file, memory-mapped and read-only by default; bfloat16 (``<E2``) included.
+    """Read an npy file, memory-mapped and read-only by default; bfloat16 (``<E2``) is supported.
 
     Parameters
     ----------
     path : path
     mmap : bool
-        Map the file instead of reading it.
+        Whether to map the file instead of reading it.
 
     Returns
     -------
     ndarray
-        Never an object array: pickled content is refused.
+        Never an object array: pickled content is an error.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[An
 
 
 def _parse(path: Any, text: str) -> Header:
-    """The three fields of the header's dict."""
+    """Parse the three fields of the header's dict."""
     found = _known(text) if len(text) <= _USUAL_HEADER else _fields(text)
     if isinstance(found, str):
         raise _bad(path, 10, found)
@@ -163,14 +163,14 @@ def _parse(path: Any, text: str) -> Header:
 
 
 def _fields(text: str) -> Header | str:
-    """The three fields, or what is wrong with them."""
+    """Parse the three fields of the header's dict; return a text if they are wrong."""
     try:
         fields = ast.literal_eval(text.strip())
         descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
     except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
         return "header is not a dict with descr, fortran_order and shape"
     if not isinstance(descr, str):
-        return f"descr {descr!r} is not a plain number type"
+        return f"descr {descr!r} is not a plain data type"
     if not isinstance(fortran, bool) or not isinstance(shape, tuple):
         return "fortran_order is not a bool or shape is not a tuple"
     if len(shape) > 32 or not all(type(dim) is int and 0 <= dim < 1 << 48 for dim in shape):

@@ -1,7 +1,7 @@
-"""The statistics file of one operator that GE writes in place of its data. [spec ge 3.7]
+"""The statistics file of one operator, which GE writes instead of its data. [spec ge 3.7]
 
-``{bin name}.csv`` holds a row for each input, then for each output. A device's own processor writes all columns; where
-a kernel measures, the columns after Shape are Count and the chosen ones.
+``{bin name}.csv`` has a row for each input, then for each output. If the device's own processor computes the
+statistics, it has all columns; if a kernel does, the columns after Shape are Count and the selected ones.
 """
 
 import csv
@@ -35,12 +35,14 @@ COLUMNS = ("Input/Output", "Index", "Data Size", "Data Type", "Format", "Shape")
 
 _GE = sorted((row for row in STATISTICS if row.ge is not None), key=lambda row: row.listed)
 TITLES = {row.name: row.ge.title for row in _GE if row.ge is not None}
-ALL = tuple(row.name for row in _GE if row.ge is not None and row.ge.processor)  # what the device's processor writes
-ITEMS = tuple(row.name for row in _GE if row.ge is not None and row.ge.optional)  # what may be chosen, in its order
+ALL = tuple(row.name for row in _GE if row.ge is not None and row.ge.processor)  # of the device's processor
+ITEMS = tuple(
+    row.name for row in _GE if row.ge is not None and row.ge.optional
+)  # statistics that can be selected, in their order
 _COUNTS = frozenset(row.name for row in _GE if row.count)
 _BY_TITLE = {title.lower(): name for name, title in TITLES.items()}
 
-# types and layouts above these are unknown to the writer and print as "-" [spec ge 3.7]
+# the writer does not know larger numbers of types and writes them as "-" [spec ge 3.7]
 _LAST_DTYPE = next(row.number for row in DTYPES_PROTO.values() if row.name == "DUAL")
 _DTYPE_BY_TEXT = {f"DT_{row.name}": row.dtype for row in DTYPES_PROTO.values()}
 
@@ -55,10 +57,10 @@ class Row:
         ``input`` or ``output``.
     slot, nbytes : int
     dtype, format : str
-        Our name of the type and the vendor's of the layout; empty where the file does not tell.
+        Our name of the type, and the vendor's name of the format; empty if the file does not have them.
     shape : tuple of int
     values : tuple of pairs
-        Statistics by field name; None where they were not or could not be measured.
+        Statistics by field name; None if they were not computed.
     """
 
     io: str
@@ -71,7 +73,7 @@ class Row:
 
 
 def dtype_text(number: int) -> str:
-    """A type's text by its number in dump files.
+    """Return the text of a type, by its number in dump files.
 
     Examples
     --------
@@ -82,12 +84,12 @@ def dtype_text(number: int) -> str:
 
 
 def format_text(number: int) -> str:
-    """A layout's text by its number."""
+    """Return the text of a format, by its number."""
     return FORMATS.get(number, "-")
 
 
 def number(value: float | int | None) -> str:
-    """A number as a C++ stream prints it; nothing for None.
+    """Format a number as a C++ stream does; None is an empty text.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def number(value: float | int | None) -> str:
 
 
 def header(chosen: Sequence[str] | None = None) -> str:
-    """The first line: all columns, or Count and the chosen items in their fixed order.
+    """Format the first line: all columns, or Count and the selected statistics in their fixed order.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def _fields(chosen: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = None, failed: str = "") -> str:
-    """One row; types and layouts as numbers, since the text of some is lost.
+    """Format one row; types and formats are given as numbers, since some have no text.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = No
     chosen : sequence of str, optional
         As for `header`.
     failed : str
-        What stands for a value that could not be measured: nothing, or ``NA`` where a kernel measures.
+        Text of a value that was not computed: empty, or ``NA`` for the statistics of a kernel.
 
     Examples
     --------
@@ -140,25 +142,25 @@ def line(row: Row, *, dtype: int, format: int, chosen: Sequence[str] | None = No
 
 
 def row_start(row: Row, *, dtype: int, format: int) -> str:
-    """A row as far as it does not depend on the values."""
+    """Format the cells of a row before the statistics."""
     shape = "x".join(map(str, row.shape)) or "-"
     common = (row.io.capitalize(), str(row.slot), str(row.nbytes), dtype_text(dtype), format_text(format), shape)
     return ",".join(common) + ","
 
 
 def row_end(values: Mapping[str, "float | int | None"], chosen: Sequence[str] | None = None, failed: str = "") -> str:
-    """The values of a row, see `line`."""
+    """Format the statistics of a row, see `line`."""
     cells = [failed if values.get(name) is None else number(values[name]) for name in _fields(chosen)]
     return ",".join(cells) + "\n"
 
 
 def parse(text: str, where: str = "csv") -> Iterator[Row]:
-    """Rows of a file, whichever of the two wrote it; an unfinished last line is left out with a warning.
+    """Parse the rows of a file of either writer; an unfinished last line is left out with a warning.
 
     Raises
     ------
     UnreadableError
-        With the line, for a row that is not a tensor's.
+        For a row that is not that of a tensor, with the line.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What an Ascend device reports of an overflow: the data of ``Opdebug.Node_OpDebug`` files. [spec ge 3.8]
+"""An Ascend device's record of an overflow: the data of ``Opdebug.Node_OpDebug`` files. [spec ge 3.8]
 
-Two layouts, both 2048 bytes padded with zeros. The old one has a block for each unit that counts
-overflows; the new one has one block and says which unit it is of.
+There are two layouts, both of 2048 bytes, padded with zeros. The old one has a block for each unit that detects
+overflows; the new one has one block, and the type of its unit.
 """
 
 import json
@@ -31,10 +31,10 @@ _MAGIC = 0x5A5A5A5A
 _HEX = ("pc_start", "para_base", "src_addr", "dst_addr", "kernel_code")
 _INFO = ("model_id", "stream_id", "task_id", "task_type", "pc_start", "para_base")
 
-# block -> offset of its facts, offset of its status [spec ge 3.8]
+# block -> offset of its fields, offset of its status [spec ge 3.8]
 _OLD = {"DHA Atomic Add": (0, 512), "L2 Atomic Add": (128, 768), "AI Core": (256, 1024)}
 _AI_CORE = ("kernel_code", "block_idx", "status")
-_NEEDED = 1048  # the end of the last status; the vendor's npy writer asks for no more [spec mindspore 5.2]
+_NEEDED = 1048  # the end of the last status; the vendor's npy writer needs only these bytes [spec mindspore 5.2]
 
 UNITS = ("AIC", "AIV", "AICPU", "SDMA")  # by acc_type
 _CORE = (*_INFO[:4], "context_id", "thread_id", "pc_start", "para_base", "core_id", "block_id", "status")
@@ -50,7 +50,7 @@ _STATUS_WORDS = 4  # of AIC and AIV in version 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One unit of the old layout; `kernel_code` and `block_idx` are of the AI Core only."""
+    """One unit of the old layout; only the AI Core has `kernel_code` and `block_idx`."""
 
     model_id: int = 0
     stream_id: int = 0
@@ -81,7 +81,7 @@ class NewOpDebug:
     acc_type : str
         One of `UNITS`.
     data : mapping of str to int
-        The unit's fields; those left out are 0. `status` has four numbers for AIC and AIV in version 1.
+        The unit's fields; missing ones are 0. `status` has four numbers for AIC and AIV in version 1.
     """
 
     acc_type: str
@@ -92,12 +92,12 @@ class NewOpDebug:
 
 
 def encode(record: OpDebug | NewOpDebug) -> bytes:
-    """The 2048 bytes.
+    """Encode a record to 2048 bytes.
 
     Raises
     ------
     BadInputError
-        For a unit or a field that the layout has not.
+        For a unit or a field that the layout does not have.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def encode(record: OpDebug | NewOpDebug) -> bytes:
                 raise BadInputError(f"status has {len(parts)} numbers, not 4", where="data", code="DS-OVF-001")
             words += parts
         elif isinstance(value, tuple):
-            raise BadInputError(f"{name} is one number", where="data", code="DS-OVF-001")
+            raise BadInputError(f"{name} must be one number", where="data", code="DS-OVF-001")
         else:
             words.append(value)
     kind = UNITS.index(record.acc_type)
@@ -137,19 +137,19 @@ def encode(record: OpDebug | NewOpDebug) -> bytes:
 
 
 def decode(raw: bytes | memoryview, where: str = "Opdebug") -> dict[str, Any]:
-    """The facts as nested mappings, in the documented order, addresses as hexadecimal text.
+    """Decode a record to nested mappings, in the documented order, with addresses as hexadecimal text.
 
     Parameters
     ----------
     raw : bytes
-        The one output of an Opdebug file. Fewer than 2048 bytes do where all fields are there.
+        The only output of an Opdebug file. It may have fewer than 2048 bytes if it has all fields.
     where : str
         File for error messages.
 
     Raises
     ------
     UnreadableError
-        With the offset in the data, where it is cut short or the unit is unknown.
+        If the data is cut short or the unit is unknown, with the offset in the data.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def decode(raw: bytes | memoryview, where: str = "Opdebug") -> dict[str, Any]:
         return _decode_new(raw, where)
     if len(raw) < _NEEDED:
         raise UnreadableError(
-            f"{len(raw)} bytes are too few for the old layout, which takes {_NEEDED} of {SIZE}",
+            f"{len(raw)} bytes are too few for the old layout, which needs {_NEEDED} of {SIZE}",
             where=f"{where}: byte {len(raw)}",
             code="DS-OVF-002",
         )
@@ -210,13 +210,13 @@ def _shown(name: str, value: int) -> int | str:
 
 
 def to_json(facts: Mapping[str, Any], style: Literal["mindspore", "msaccucmp"]) -> str:
-    """The JSON file of `decode`'s facts, without a newline at the end.
+    """Format the result of `decode` as JSON, without a newline at the end.
 
     Parameters
     ----------
     facts : mapping
     style : str
-        ``mindspore``: compact, keys in alphabetical order, as O2 writes beside npy files. [spec mindspore 5.2]
+        ``mindspore``: compact, with keys in alphabetical order, as O2 writes it beside npy files. [spec mindspore 5.2]
         ``msaccucmp``: in the documented order, indented by four.
 
     Examples
@@ -231,7 +231,7 @@ def to_json(facts: Mapping[str, Any], style: Literal["mindspore", "msaccucmp"]) 
     raise BadInputError(f"unknown style {style!r}", allowed=("mindspore", "msaccucmp"), code="DS-OVF-001")
 
 
-# -- what a status says [spec mindspore 5.2]
+# -- bits of a status [spec mindspore 5.2]
 
 _AI_CORE_BITS = {
     0x8: "negation overflow",
@@ -246,12 +246,13 @@ _L2 = {1: "overflow", 2: "underflow", 3: "source is NaN", 4: "destination is NaN
 
 
 def meanings(unit: str, status: int) -> tuple[str, ...]:
-    """What the bits of a status word say; bits without a documented meaning are named by their value.
+    """Return the meanings of a status word's bits; bits without a documented meaning are returned as their value.
 
     Parameters
     ----------
     unit : str
-        ``AI Core``, ``AIC``, ``AIV``, ``DHA Atomic Add``, ``L2 Atomic Add``; the bits of others are not documented.
+        ``AI Core``, ``AIC``, ``AIV``, ``DHA Atomic Add``, ``L2 Atomic Add``; the bits of other units are not
+        documented.
     status : int
 
     Examples
@@ -266,9 +267,9 @@ def meanings(unit: str, status: int) -> tuple[str, ...]:
     elif unit == "L2 Atomic Add":
         found, rest = _L2.get(status >> 16 & 7), status & ~0x70000
     elif unit in ("AI Core", "AIC", "AIV"):
-        said = tuple(text for bit, text in _AI_CORE_BITS.items() if status & bit)
+        texts = tuple(text for bit, text in _AI_CORE_BITS.items() if status & bit)
         rest = status & ~sum(_AI_CORE_BITS)
-        return (*said, hex(rest)) if rest else said
+        return (*texts, hex(rest)) if rest else texts
     else:
         found, rest = None, status
     if found is None:
@@ -277,12 +278,12 @@ def meanings(unit: str, status: int) -> tuple[str, ...]:
 
 
 def overflows(facts: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any], tuple[str, ...]], ...]:
-    """The units that overflowed: name, fields and what the status says; of a file with several, each.
+    """Return the units that overflowed: name, fields and meanings of the status.
 
     Examples
     --------
     >>> facts = decode(encode(NewOpDebug(acc_type="AIV", data={"task_id": 7, "status": 0x20})))
-    >>> [(unit, fields["task_id"], said) for unit, fields, said in overflows(facts)]
+    >>> [(unit, fields["task_id"], texts) for unit, fields, texts in overflows(facts)]
     [('AIV', 7, ('floating-point overflow',))]
     """
     if "acc_list" in facts:
@@ -294,21 +295,21 @@ def overflows(facts: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any], t
     for unit, block in blocks.items():
         words = block["status"] if isinstance(block["status"], list) else [block["status"]]
         if any(words):
-            said = dict.fromkeys(text for word in words for text in meanings(unit, word))
-            found.append((unit, block, tuple(said)))
+            texts = dict.fromkeys(text for word in words for text in meanings(unit, word))
+            found.append((unit, block, tuple(texts)))
     return tuple(found)
 
 
-_MAX_JSON = 1 << 20  # characters; real ones have some hundred
+_MAX_JSON = 1 << 20  # characters; real files have a few hundred
 
 
 def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
-    """The facts from a JSON file of either style, checked: what `decode` gives, in its order.
+    """Parse and check JSON of either style; the result is that of `decode`, in the same order.
 
     Raises
     ------
     UnreadableError
-        Where the text is not JSON, or a field is missing or of another type.
+        If the text is not JSON, or a field is missing or has another type.
 
     Examples
     --------
@@ -318,7 +319,7 @@ def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
     """
     try:
         if len(text) > _MAX_JSON:
-            raise ValueError(f"{len(text)} characters are not the facts of an overflow")
+            raise ValueError(f"{len(text)} characters, at most {_MAX_JSON} are allowed")
         read = json.loads(text)
         if "acc_list" not in read:
             return {
@@ -335,7 +336,7 @@ def parse_json(text: str, where: str = "Opdebug") -> dict[str, Any]:
 
 
 def _parsed(block: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Fields of a block, numbers as numbers and addresses as text."""
+    """Check the fields of a block: numbers, and addresses as text."""
     found: dict[str, Any] = {}
     for name in names:
         value = block[name]

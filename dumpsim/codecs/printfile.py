@@ -1,7 +1,7 @@
-"""The file that the operator Print writes: messages ``mindspore.prntpb.Print``, one after the other.
+"""The file of the operator Print: a sequence of messages ``mindspore.prntpb.Print``.
 
-A message holds values: bytes of a text (field 1) or a tensor (field 2) of dims (1, unpacked), type name (2) and bytes
-(3). [spec observed 3]
+A message contains values: the bytes of a text (field 1), or a tensor (field 2) with dims (1, unpacked), type name (2)
+and bytes (3). [spec observed 3]
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Item = str | np.ndarray[Any, Any]
 
 
 def encode(items: Iterable[Item]) -> bytes:
-    r"""The message of one run of Print.
+    r"""Encode the message of one run of Print.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class _Tensor:
 
 
 def decode(data: bytes, where: str = "print file") -> list[Item]:
-    """The values of all messages of a file.
+    """Decode the values of all messages of a file.
 
     Raises
     ------
     UnreadableError
-        With the offset, for bytes that are no such messages.
+        For bytes that are not such messages, with the offset.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def decode(data: bytes, where: str = "print file") -> list[Item]:
     found: list[Item] = []
     for number, span, at in fields(view, (0, len(view)), where):
         if number != 1 or isinstance(span, int):
-            raise bad(where, at, f"field {number} where a value of Print should be")
+            raise bad(where, at, f"field {number} is not a value of Print")
         for kind, inner, start in fields(view, span, where):
             if isinstance(inner, int) or kind not in (1, 2):
-                raise bad(where, start, f"field {kind} where a text or a tensor should be")
+                raise bad(where, start, f"field {kind} is neither a text nor a tensor")
             if kind == 1:
                 found.append(bytes(view[slice(*inner)]).decode(errors="replace"))
             else:
@@ -83,7 +83,7 @@ def _tensor(view: memoryview, span: tuple[int, int], where: str, start: int) -> 
         elif number == 3 and not isinstance(value, int):
             tensor.content = bytes(view[slice(*value)])
         else:
-            raise bad(where, at, f"field {number} in a tensor of Print")
+            raise bad(where, at, f"field {number} is not a field of a tensor of Print")
     try:
         kind = dtype(tensor.kind).numpy
     except DtypeError:

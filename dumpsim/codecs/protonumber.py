@@ -1,4 +1,4 @@
-"""The numbers that dump files give to number types and layouts. [spec ge 3.3]"""
+"""Numbers of data types and formats in dump files. [spec ge 3.3]"""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtoType:
-    """A number type: its number in dump files, GE's own, the vendor's name, ours, and its bits (0: not of one size)."""
+    """A data type: number in dump files, GE's number, the vendor's name, our name, and bits (0: no fixed size)."""
 
     number: int
     ge: int
@@ -32,7 +32,7 @@ def _row(number: int, ge: int, name: str, dtype: str, bits: int) -> ProtoType:
     return ProtoType(number=number, ge=ge, name=name, dtype=dtype, bits=bits)
 
 
-# by number; types that `dumpsim.core.dtype` has not keep the vendor's name in lower case
+# by number; types that `dumpsim.core.dtype` does not have get the vendor's name in lower case
 DTYPES_PROTO: dict[int, ProtoType] = {
     row.number: row
     for row in (
@@ -103,12 +103,12 @@ _FORMAT_NUMBERS = {name: number for number, name in FORMATS.items()} | {"DHWCH":
 
 
 def dtype_number(name: str) -> int:
-    """Number of a type in a dump file, by our name or the vendor's, in any case.
+    """Return the number of a type in dump files, by our name or the vendor's, in upper or lower case.
 
     Raises
     ------
     DtypeError
-        For another name.
+        For an unknown name.
 
     Examples
     --------
@@ -138,12 +138,12 @@ def _proto_type(number: int) -> ProtoType:
 
 
 def dtype_name(number: int) -> str:
-    """Our name of a type.
+    """Return our name of a type.
 
     Raises
     ------
     DtypeError
-        For a number that no type has.
+        For an unknown number.
 
     Examples
     --------
@@ -154,12 +154,12 @@ def dtype_name(number: int) -> str:
 
 
 def vendor_name(number: int) -> str:
-    """The vendor's name of a type.
+    """Return the vendor's name of a type.
 
     Raises
     ------
     DtypeError
-        For a number that no type has.
+        For an unknown number.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def vendor_name(number: int) -> str:
 
 
 def ge_number(number: int) -> int:
-    """GE's number of a type, for the original operator's type and the nano container.
+    """Return GE's number of a type, which the original operator's type and the nano container use.
 
     Examples
     --------
@@ -181,12 +181,12 @@ def ge_number(number: int) -> int:
 
 
 def from_ge(number: int) -> int:
-    """The number in dump files of one of GE's.
+    """Convert GE's number of a type to the number in dump files.
 
     Raises
     ------
     DtypeError
-        For a number that none of GE's types has.
+        For an unknown number.
 
     Examples
     --------
@@ -202,12 +202,12 @@ def from_ge(number: int) -> int:
 
 
 def format_number(name: str) -> int:
-    """Number of a layout, by the vendor's name.
+    """Return the number of a format, by the vendor's name.
 
     Raises
     ------
     FormatError
-        For another name.
+        For an unknown name.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The stack file of an API dump: call stacks by key, found by an index and decoded when they are asked for.
+"""The stack file of an API dump: call stacks by key, decoded on request with the help of an index.
 
-The file is one JSON object of lists of texts. As Python objects it takes ten times its size, so the bytes are kept
-instead, with one number a call: 32 bits of a hash of its key and 32 bits of where its entry is.
+The file is one JSON object of lists of strings. Python objects would take ten times its size. Therefore its bytes are
+kept, with one number per call: 32 bits of a hash of the key, and 32 bits for the offset of the entry.
 """
 
 import json
@@ -22,7 +22,7 @@ __all__ = ["StackFile"]
 _MAX_FILE = 1 << 31
 _MAX_FRAMES = 1 << 20  # bytes of one call's frames
 _LOW = (1 << 32) - 1
-# possessive, so that matching needs no memory and no second look
+# possessive, so that matching needs no memory and no backtracking
 _TEXT = rb'"[^"\\\x00-\x1f]*+(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+"'
 _BLANKS = rb"[ \t\r\n]*+"
 _KEY = re.compile(_BLANKS + rb"(" + _TEXT + rb")" + _BLANKS + rb":" + _BLANKS)
@@ -37,7 +37,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 class StackFile(Mapping[str, tuple[str, ...]]):
     """The frames by key, innermost frame first; of equal keys the last one counts.
 
-    Of a file that ends too early the whole entries are used, with a warning.
+    If the file is cut short, its complete entries are used, with a warning.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class StackFile(Mapping[str, tuple[str, ...]]):
         return sum(1 for _ in self)
 
     def _entry(self, at: int) -> tuple[str, tuple[str, ...]]:
-        """Decode the entry at an offset, which was checked before."""
+        """Decode the entry at an offset, which `_entries` has checked."""
         key = _KEY.match(self._raw, at)
         assert key is not None
         frames = _FRAMES.match(self._raw, key.end())
@@ -83,7 +83,7 @@ class StackFile(Mapping[str, tuple[str, ...]]):
         return json.loads(key[1]), tuple(json.loads(frames[0]))
 
     def _entries(self) -> Iterator[tuple[str, int]]:
-        """Check the file; yield the key of each entry and where it starts."""
+        """Check the file, and iterate over key and offset of each entry."""
         raw = self._raw
         if not raw.strip():
             return
@@ -101,7 +101,7 @@ class StackFile(Mapping[str, tuple[str, ...]]):
                     warn_unfinished(self._path, raw.count(b"\n") + 1)
                     return None
                 name = key[1][1:-1][:200].decode("utf-8", "replace") if key else ""
-                what = f"the frames of {name!r} are not a list of texts" if key else "is not JSON: no entry is here"
+                what = f"the frames of {name!r} are not a list of strings" if key else "is not JSON: expected an entry"
                 raise self._bad(at, what)
             if frames.end() - frames.start() > _MAX_FRAMES:
                 raise self._bad(at, f"the frames of a call have more than {_MAX_FRAMES} bytes")
@@ -116,10 +116,10 @@ class StackFile(Mapping[str, tuple[str, ...]]):
             at += 1
 
     def _at_end(self, at: int) -> None:
-        """Check what follows the last entry."""
+        """Check the bytes after the last entry."""
         found = _END.match(self._raw, at)
         if found is None or found.end() < len(self._raw):
-            raise self._bad(at, "is not JSON: more follows the last entry")
+            raise self._bad(at, "is not JSON: other text follows the last entry")
         if b"}" not in found[0]:
             warn_unfinished(self._path, self._raw.count(b"\n") + 1)
 

@@ -1,4 +1,4 @@
-"""statistic.csv: one row a tensor. [spec mindspore 4.1, 4.3]"""
+"""statistic.csv: one row per tensor. [spec mindspore 4.1, 4.3]"""
 
 import csv
 import io
@@ -32,7 +32,7 @@ COMMON = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot
 _SPECIAL = re.compile(r'[,"\r\n]').search
 _BY_TITLE = {row.title: row for row in STATISTICS}
 _TOO_LARGE = 1 << 63
-_LONGEST = 40  # characters of a whole number, blanks included
+_LONGEST = 40  # characters of an integer, with spaces
 _LARGEST = 1 << 48
 _MAX_DIMENSIONS = 32
 _DIGESTS = {row.title: row.name for row in DIGESTS}
@@ -40,14 +40,14 @@ _DIGESTS = {row.title: row.name for row in DIGESTS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a release writes rows.
+    """The form of rows in a release.
 
     Attributes
     ----------
     brackets : str
-        ``()`` or ``[]`` around the shape.
+        Brackets around the shape: ``()`` or ``[]``.
     trailing_field : bool
-        Every row ends with an empty field. [spec mindspore 4.1]
+        Whether every row ends with an empty field. [spec mindspore 4.1]
     """
 
     brackets: str = "()"
@@ -55,7 +55,7 @@ class Dialect:
 
 
 def number(value: float | int | None) -> str:
-    """A cell: the number as it is printed, ``null`` where there is none. [spec mindspore 4.3]
+    """Format the cell of a number; None is ``null``. [spec mindspore 4.3]
 
     Examples
     --------
@@ -66,7 +66,7 @@ def number(value: float | int | None) -> str:
 
 
 def header(names: Sequence[str]) -> str:
-    """The first line, for statistics and digests by name.
+    """Format the first line, for statistics and digests by name.
 
     Examples
     --------
@@ -77,10 +77,10 @@ def header(names: Sequence[str]) -> str:
 
 
 def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) -> str:
-    r"""One line: the common columns and the cells of the statistics, in the header's order.
+    r"""Format one line: the common columns and the cells of the statistics, in the header's order.
 
-    Names are raw, as in real files, unless that would break the row: then they are quoted as csv is, and line ends are
-    written ``\n`` and ``\r``, so that a row is a line whatever a cell is called.
+    Names are not quoted, as in real files, unless that would break the row: then they are quoted as in csv, with
+    newlines as ``\n`` and ``\r``, so that a row is always one line.
     """
     dims = ",".join(str(dim) for dim in record.shape)
     shape = f'"{dialect.brackets[0]}{dims}{dialect.brackets[1]}"'
@@ -100,33 +100,33 @@ def row(record: Record, op_name: str, cells: Sequence[str], dialect: Dialect) ->
 
 
 def _name(name: str) -> str:
-    """A name as a field of a line."""
+    """Format a name as a cell."""
     if _SPECIAL(name) is None:
         return name
     return '"' + name.replace("\n", "\\n").replace("\r", "\\r").replace('"', '""') + '"'
 
 
 def parse(text: str, where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:
-    """Records and their statistics by field name; digests appear under ``md5`` and ``sha1``.
+    """Parse records and their statistics by field name; digests have the names ``md5`` and ``sha1``.
 
-    Both bracket styles, a trailing empty field and any set of categories are accepted. An unfinished last line is left
-    out with a warning.
+    Both kinds of brackets, a trailing empty field and any set of statistics are accepted. An unfinished last line is
+    left out with a warning.
 
     Raises
     ------
     UnreadableError
-        With the line, for a row that is not a tensor's.
+        For a row that is not that of a tensor, with the line.
     """
     return parse_lines(io.StringIO(text), where)
 
 
 def parse_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[tuple[Record, dict[str, Any]]]:
-    """As `parse`, of lines with their ends, one row after the other."""
+    """Parse lines with their newlines, as `parse`."""
     return (one.parsed() for one in split_lines(lines, where))
 
 
 class Cells(NamedTuple):
-    """The cells of one row as texts, whose values may be wanted later.
+    """The cells of one row as text, which are parsed on request.
 
     Attributes
     ----------
@@ -156,12 +156,12 @@ class Cells(NamedTuple):
             raise self._unreadable(error) from None
 
     def parsed(self) -> tuple[Record, dict[str, Any]]:
-        """The record and its statistics by field name.
+        """Parse the record and its statistics by field name.
 
         Raises
         ------
         UnreadableError
-            For a row that is not a tensor's.
+            For a row that is not that of a tensor.
         """
         try:
             return _record(self.fields), dict(map(_value, self.extra, self.fields[len(COMMON) :]))
@@ -173,12 +173,12 @@ class Cells(NamedTuple):
 
 
 def split_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[Cells]:
-    """Split lines with their ends into cells, one row after the other.
+    """Split lines with their newlines into the cells of each row.
 
     Raises
     ------
     UnreadableError
-        With the line, for a row with too few cells.
+        For a row with too few cells, with the line.
     """
     rows = csv.reader(whole_lines(lines, where))
     try:
@@ -200,7 +200,7 @@ def split_lines(lines: Iterable[str], where: str = "statistic.csv") -> Iterator[
 
 
 def _record(fields: Sequence[str]) -> Record:
-    """The tensor of a row."""
+    """Parse the tensor of a row."""
     op_type, op_name, task, stream, stamp, io_name, slot, size, kind, shape = fields[: len(COMMON)]
     return Record(
         op_type=op_type,
@@ -217,7 +217,7 @@ def _record(fields: Sequence[str]) -> Record:
 
 
 def whole(text: str, what: str, *, signed: bool = False) -> int:
-    """Return a number of 63 bits, which is what every reader of tables can hold.
+    """Parse an integer of at most 63 bits, which all readers of tables support.
 
     Raises
     ------
@@ -236,12 +236,12 @@ def whole(text: str, what: str, *, signed: bool = False) -> int:
 
 
 def dimensions(texts: Iterable[str]) -> tuple[int, ...]:
-    """Return a shape.
+    """Parse a shape.
 
     Raises
     ------
     ValueError
-        For more than 32 dimensions, one that is negative or of 2**48 or more.
+        For more than 32 dimensions, or one that is negative or not below 2**48.
     """
     shape = tuple(whole(text, "dimension") for text in islice(texts, _MAX_DIMENSIONS + 1))
     if len(shape) > _MAX_DIMENSIONS or max(shape, default=0) >= _LARGEST:
@@ -251,7 +251,7 @@ def dimensions(texts: Iterable[str]) -> tuple[int, ...]:
 
 
 def _value(title: str, cell: str) -> tuple[str, Any]:
-    """Field name and Python value of one cell."""
+    """Return field name and value of one cell."""
     if title in _DIGESTS:
         return _DIGESTS[title], cell
     row = _BY_TITLE.get(title)

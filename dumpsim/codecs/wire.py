@@ -1,7 +1,7 @@
-"""Protobuf's wire format without a schema: fields written in order, fields read one by one with their offsets.
+"""Protobuf's wire format without a schema: functions that write fields, and read them with their offsets.
 
-The headers of dump files are read from strangers, so nothing here allocates by a number that a file holds: a length is
-checked against the bytes that are there before it is used, and nesting is the caller's, never the file's.
+Dump files may come from anyone, so nothing here allocates memory according to a number in a file: a length is checked
+against the remaining bytes before it is used, and the depth of nesting is limited by the caller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _LONGEST = 10  # bytes of a varint
 
 
 def varint(value: int) -> bytes:
-    r"""A number in groups of seven bits; negative numbers as their 64-bit complement.
+    r"""Encode a number in groups of seven bits; negative numbers as 64-bit complement.
 
     Examples
     --------
@@ -38,17 +38,17 @@ def varint(value: int) -> bytes:
 
 
 def int_field(number: int, value: int | None) -> bytes:
-    """A number; zero and None are not written, as proto3 has it."""
+    """Encode a number; zero and None are not written, as in proto3."""
     return varint(number << 3) + varint(value) if value else b""
 
 
 def bytes_field(number: int, value: bytes | None) -> bytes:
-    """Bytes, a string or a message; an empty message is written, None is not."""
+    """Encode bytes, a string or a message; an empty message is written, None is not."""
     return b"" if value is None else varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def packed(number: int, values: Sequence[int]) -> bytes:
-    """Repeated numbers in one field; none are not written."""
+    """Encode repeated numbers as one field; an empty sequence is not written."""
     return bytes_field(number, b"".join(map(varint, values))) if values else b""
 
 
@@ -56,12 +56,12 @@ def packed(number: int, values: Sequence[int]) -> bytes:
 
 
 def bad(where: str, offset: int, what: str) -> UnreadableError:
-    """The error of a file that cannot be read, with the file and the offset."""
+    """Return the error of an unreadable file, with file and offset."""
     return UnreadableError(what, where=f"{where}: byte {offset}", code="DS-BIN-001")
 
 
 def signed32(value: int) -> int:
-    """A varint as int32 or enum: its low half.
+    """Convert a varint to int32 or enum: its lower half.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def signed32(value: int) -> int:
 
 
 def _varint(data: memoryview, at: int, end: int, where: str) -> tuple[int, int]:
-    """The number at an offset and the offset after it."""
+    """Decode the number at an offset; return it and the offset after it."""
     value = 0
     for index in range(_LONGEST):
         if at + index >= end:
@@ -85,12 +85,12 @@ def _varint(data: memoryview, at: int, end: int, where: str) -> tuple[int, int]:
 
 
 def varints(data: memoryview, span: Span, where: str, limit: int) -> Iterator[int]:
-    """The numbers of a packed field, at most `limit`.
+    """Decode the numbers of a packed field, at most `limit`.
 
     Raises
     ------
     UnreadableError
-        With the offset, for a number that is cut short, and for more numbers.
+        For a number that is cut short, or for more numbers; with the offset.
 
     Examples
     --------
@@ -111,20 +111,20 @@ def varints(data: memoryview, span: Span, where: str, limit: int) -> Iterator[in
 
 
 def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int | Span, int]]:
-    """Fields of a message: number, value, offset. The value is an int, or where bytes, a string or a message stand.
+    """Decode the fields of a message: number, value, offset.
 
-    Fields of fixed width are passed over.
+    The value is an integer, or the span of bytes, a string or a message. Fields of fixed width are skipped.
 
     Raises
     ------
     UnreadableError
-        With the offset, for a field that leaves the message, number 0, or the wire types that proto3 has not.
+        For a field that is longer than the message, number 0, or wire types that proto3 does not have; with the offset.
     """
     at, end = span
     while at < end:
         start = at
         key = data[at]
-        if key < 0x80:  # as nearly all are: a call for each would be most of the work
+        if key < 0x80:  # the common case, without the cost of a call
             at += 1
         else:
             key, at = _varint(data, at, end, where)
@@ -148,4 +148,4 @@ def fields(data: memoryview, span: Span, where: str) -> Iterator[tuple[int, int 
             raise bad(where, start, f"field {number} has {length} bytes, {end - at} are left")
         if wire == 2:
             yield number, (at, at + length), start
-        at += length  # a number of fixed width is an unknown field: no message that is read here has one
+        at += length  # fields of fixed width are unknown: no message that is read here has one

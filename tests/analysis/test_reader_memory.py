@@ -107,10 +107,10 @@ def test_stacks_of_a_file(tmp_path):
     ("text", "why"),
     [
         ("[]", "stack.json:1: is not a JSON object"),
-        ('{"a": ["1"],\n"b": [2]}', "stack.json:1: the frames of 'b' are not a list of texts"),
-        ('{"a": ["1"]} x', "more follows the last entry"),
+        ('{"a": ["1"],\n"b": [2]}', "stack.json:1: the frames of 'b' are not a list of strings"),
+        ('{"a": ["1"]} x', "other text follows the last entry"),
         ('{"a": ["\\q"]}', "is not JSON: Invalid"),
-        ('{"a" ["1"]}', "no entry is here"),
+        ('{"a" ["1"]}', "expected an entry"),
         ('{"a": ["' + "x" * (1 << 20) + '"]}', "more than 1048576 bytes"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_bare_message_holds_its_data(tmp_path):
     assert file.input(0).view("<f2").tolist() == [1.0]
     assert bytes(file.buffer(0)) == b"ab"
     message.output[0].size = 9
-    with pytest.raises(UnreadableError, match="8 bytes of data where the size says 9"):
+    with pytest.raises(UnreadableError, match="8 bytes of data, but the size is 9"):
         BinFile.open(write(tmp_path / "f", message.SerializeToString()))
 
 

@@ -61,9 +61,9 @@ def test_stacks_that_end_too_early(tmp_path, text):
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("[]", "is not a JSON object"), ('{"a": [1]}', "the frames of 'a' are not a list of texts"),
-    ('{"a": ["1"]}}', "more follows the last entry"), ('{"a": ["1"]} x}', "more follows the last entry"),
-    ('{"a": ["\\q"]}', "is not JSON"), ("{3}", "no entry is here"), ('{"a": ["1"] "b": []}', "more follows"),
+    ("[]", "is not a JSON object"), ('{"a": [1]}', "the frames of 'a' are not a list of strings"),
+    ('{"a": ["1"]}}', "other text follows the last entry"), ('{"a": ["1"]} x}', "other text follows the last entry"),
+    ('{"a": ["\\q"]}', "is not JSON"), ("{3}", "expected an entry"), ('{"a": ["1"] "b": []}', "other text follows"),
     ('{\n"a": "b"}', r"stack\.json:2: the frames of 'a'"),
 ])  # fmt: skip
 def test_stacks_that_are_none(tmp_path, text, words):

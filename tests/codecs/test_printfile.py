@@ -71,10 +71,10 @@ FLOAT, FOUR = bytes_field(2, b"Float32"), bytes_field(3, bytes(4))
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (int_field(1, 7), "field 1 where a value of Print should be"),
-        (bytes_field(3, b""), "field 3 where a value of Print should be"),
-        (bytes_field(1, bytes_field(4, b"x")), "field 4 where a text or a tensor should be"),
-        (tensor(int_field(9, 1)), "field 9 in a tensor of Print"),
+        (int_field(1, 7), "field 1 is not a value of Print"),
+        (bytes_field(3, b""), "field 3 is not a value of Print"),
+        (bytes_field(1, bytes_field(4, b"x")), "field 4 is neither a text nor a tensor"),
+        (tensor(int_field(9, 1)), "field 9 is not a field of a tensor of Print"),
         (tensor(bytes_field(2, b"Float99"), FOUR), "'Float99' is not a number type"),
         (tensor(int_field(1, 2), FLOAT, FOUR), r"a tensor of shape \(2,\) has 4 bytes, not 8"),
         (tensor(int_field(1, 2**40), int_field(1, 2**40), FLOAT, FOUR), "has 4 bytes, not"),

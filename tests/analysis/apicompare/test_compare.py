@@ -351,7 +351,10 @@ HEADER = b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999,), 
     ("content", "message"),
     [
         (b"", "npy magic"),
-        (b"\x93NUMPY\x01\x00" + len(HEADER).to_bytes(2, "little") + HEADER, "399999999999996 bytes, 0 are there"),
+        (
+            b"\x93NUMPY\x01\x00" + len(HEADER).to_bytes(2, "little") + HEADER,
+            "399999999999996 bytes, but 0 follow the header",
+        ),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "header length 4294967295"),
         (b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + HEADER.replace(b"<f4", b"|O "), "not a number type"),
     ],
@@ -373,8 +376,14 @@ def test_files_that_are_no_arrays_are_named(pair, content, message):
         (b'["hello", 1, [], "torch.float32", [2], [1, 2, 3]]', "'hello' is not the name of a record"),
         (b'["NN_a_0_forward_input", 1, [], "torch.float32", [2], [null, 2, 3]]', "None is not a statistic"),
         (b'["NN_a_0_forward_input", 1, [], "torch.float32", [2], [' + b"9" * 400 + b", 2, 3]]", "a statistic of 1329"),
-        (b'["NN_\\ud800_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]', "holds what no name has"),
-        (b'["NN_\\u001b[31m_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]', "holds what no name has"),
+        (
+            b'["NN_\\ud800_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]',
+            "has characters that are not printable",
+        ),
+        (
+            b'["NN_\\u001b[31m_0_forward_input", 1, [], "torch.float32", [2], [1, 2, 3]]',
+            "has characters that are not printable",
+        ),
     ],
 )
 def test_lines_that_are_no_records_are_named(pair, line, message):
