@@ -1,1 +1,1 @@
-"""The front of the compiled kernels: statistics, digests, layouts and casts of numpy arrays."""
+"""Statistics, digests, layouts and casts of numpy arrays, with the help of the compiled modules."""

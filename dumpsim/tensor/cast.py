@@ -1,7 +1,7 @@
-"""Low-precision numbers to and from numpy, bit by bit.
+"""Bit-exact conversion of low-precision numbers to and from numpy.
 
-`to_numpy` reads the bytes of a dump, `from_numpy` makes them, `widen` is what the dump does before it writes an npy
-file. The work is in `dumpsim._ext.cast`; names, shapes and the check of values are here.
+`to_numpy` reads the bytes of a dump, `from_numpy` makes them, and `widen` converts a tensor as the dump does before it
+writes an npy file. The conversions are in `dumpsim._ext.cast`; names, shapes and values are checked here.
 """
 
 import math
@@ -23,16 +23,16 @@ Array = npt.NDArray[Any]
 Rounding = Literal["nearest", "nearest_even", "nearest_away"]
 
 FLOATS = frozenset(_kernel.KINDS)
-_AWAY = ("hifloat8", "float8_e8m0fnu")  # ties away from zero, as en_dtypes and ml_dtypes have them
+_AWAY = ("hifloat8", "float8_e8m0fnu")  # rounded with ties away from zero, as in en_dtypes and ml_dtypes
 PACKED = {"int4": 4, "uint1": 1}
 _NATIVE = {row.name: row.numpy for row in DTYPES.values() if row.name not in FLOATS and row.name not in PACKED}
-_ALIASES = {"bf16": "bfloat16", "float8_e8m0": "float8_e8m0fnu"}  # GE's spellings [spec ge 3.3]
+_ALIASES = {"bf16": "bfloat16", "float8_e8m0": "float8_e8m0fnu"}  # GE's names [spec ge 3.3]
 _LIMIT = 1 << 48  # elements; larger shapes are forged
-_FEW = 4096  # elements below which calling the kernel takes longer than its work
+_FEW = 4096  # with fewer elements, calling the kernel takes longer than its work
 
 
 def _name(dtype_name: str) -> str:
-    """A known name in our spelling; case does not matter."""
+    """Return our name of a type, whatever the case; an unknown name is an error."""
     name = _ALIASES.get(dtype_name.lower(), dtype_name.lower())
     if name not in FLOATS and name not in PACKED and name not in _NATIVE:
         known = [*_NATIVE, *sorted(FLOATS), *PACKED]
@@ -47,14 +47,14 @@ def _name(dtype_name: str) -> str:
 
 
 def _type_of_codes(name: str) -> np.dtype[Any]:
-    """The numpy type that holds the codes of a float; HiFloat8 has none, its codes are uint8."""
+    """Return the numpy type of a float's codes: uint8 for HiFloat8, which numpy does not have."""
     if name == "float16":
         return np.dtype(np.float16)
     return np.dtype(np.uint8) if name == "hifloat8" else np.dtype(getattr(ml_dtypes, name))
 
 
 def _bytes(raw: Any) -> Array:
-    """Anything with a buffer as contiguous bytes at an even address."""
+    """Return the contiguous bytes of an object with a buffer, at an address that is a multiple of 16."""
     if isinstance(raw, np.ndarray):
         flat = np.ascontiguousarray(raw, raw.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
     else:
@@ -63,14 +63,14 @@ def _bytes(raw: Any) -> Array:
 
 
 def _decode(flat: Array, name: str, count: int) -> Array:
-    """Codes in bytes to float32."""
+    """Convert codes to float32."""
     out = np.empty(count, np.float32)
     _kernel.to_float(out, flat, count, _kernel.KINDS[name], level_number())
     return out
 
 
 def _unpack(flat: Array, name: str, count: int) -> Array:
-    """Packed bytes to one element a byte."""
+    """Unpack bytes to one element per byte."""
     if name == "int4":
         out: Array = np.empty(count, np.int8)
         _kernel.unpack4(out, flat, count, level_number())
@@ -86,29 +86,29 @@ def to_numpy(raw: Any, dtype_name: str, shape: Sequence[int], *, bug_compat: boo
     Parameters
     ----------
     raw : bytes-like or ndarray
-        The bytes, little-endian; of an array, its elements in C order.
+        The bytes, little-endian; for an array, its elements in C order.
     dtype_name : str
         ``float16``, ``bfloat16``, ``float8_e5m2``, ``float8_e4m3fn``, ``float8_e4m3``, ``float8_e3m4``,
         ``float8_e4m3fnuz``, ``float8_e5m2fnuz``, ``float8_e4m3b11fnuz``, ``float8_e8m0``, ``hifloat8``, ``int4``,
-        ``uint1``, or a type that numpy has. Case does not matter.
+        ``uint1``, or a type of numpy. Case does not matter.
     shape : sequence of int
-        Shape in elements. int4 has two, uint1 eight elements in a byte; the last byte may be partly used.
+        Shape in elements. A byte has two elements of int4 or eight of uint1; the last byte may be partly used.
     bug_compat : bool
-        uint1 as MindSpore has it: of a last byte with r elements it takes 8 - r; those that it leaves out are 0
+        Whether to read uint1 as MindSpore does: of a last byte with r elements it takes 8 - r; the missing ones are 0
         here. [spec mindspore 3.5]
 
     Returns
     -------
     ndarray
-        float32 for floats of 8 bits and bfloat16, int8 for int4, uint8 for uint1, else the type itself, which for
-        float16 too is not widened. Decoding is exact. A NaN of bfloat16 keeps its payload.
+        float32 for floats of 8 bits and bfloat16, int8 for int4, uint8 for uint1; otherwise the type itself, also for
+        float16. Decoding is exact. A NaN of bfloat16 keeps its payload.
 
     Raises
     ------
     DtypeError
         For an unknown name.
     BadInputError
-        If the number of bytes is not that of the shape. Checked before anything is allocated.
+        If the number of bytes does not fit the shape, before anything is allocated.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def to_numpy(raw: Any, dtype_name: str, shape: Sequence[int], *, bug_compat: boo
 
 
 def _check_rounding(name: str, rounding: str) -> None:
-    """A type knows one rounding; asking for another one is an error."""
+    """Check that a type has the given rounding; each type has only one."""
     own = "nearest_away" if name in _AWAY else "nearest_even"
     if rounding not in ("nearest", own):
         raise BadInputError(
@@ -160,8 +160,8 @@ def _check_rounding(name: str, rounding: str) -> None:
 
 
 def _float32(values: Array, name: str) -> Array:
-    """Floats of any width as contiguous float32 that rounds to the narrow type as if directly."""
-    if values.dtype.name in FLOATS:  # every one of them fits into float32
+    """Convert floats to contiguous float32, such that rounding to the narrow type gives the same as directly."""
+    if values.dtype.name in FLOATS:  # exact in float32
         return np.ascontiguousarray(values, np.float32)
     if values.dtype.kind != "f" or values.dtype.itemsize > 8:
         raise DtypeError(
@@ -180,7 +180,7 @@ def _float32(values: Array, name: str) -> Array:
 
 
 def _pack(values: Array, name: str) -> Array:
-    """One element a byte to packed bytes, after a look at the range."""
+    """Check the range of elements, and pack them into bytes."""
     low, high = (-8, 7) if name == "int4" else (0, 1)
     if values.dtype.name == "int4":
         values = values.astype(np.int8)
@@ -208,32 +208,33 @@ def _pack(values: Array, name: str) -> Array:
 
 
 def from_numpy(array: npt.ArrayLike, dtype_name: str, rounding: Rounding = "nearest") -> Array:
-    """Make the codes of a tensor; `tobytes` of the result is what a dump holds.
+    """Make the codes of a tensor; `tobytes` of the result are the bytes of a dump.
 
     Parameters
     ----------
     array : array_like
-        float16, float32, float64 or bfloat16 for floats; whole numbers for int4 (-8 to 7) and uint1 (0, 1).
+        float16, float32, float64 or bfloat16 for floats; integers for int4 (-8 to 7) and uint1 (0, 1).
     dtype_name : str
         As in `to_numpy`.
     rounding : {"nearest", "nearest_even", "nearest_away"}
-        ``nearest`` is the type's own: to nearest with ties to even, for hifloat8 and float8_e8m0 with ties away from
-        zero. The other two can be named to insist on one; a type does not have both. float64 is rounded once, not by
-        way of float32. float8_e8m0 takes all between 2**-127 and 2**-126 up, as ml_dtypes does.
+        ``nearest`` is the rounding of the type: to nearest with ties to even; for hifloat8 and float8_e8m0 with ties
+        away from zero. The other two can be given to make sure of one; a type does not have both. float64 is rounded
+        once, not to float32 first. float8_e8m0 rounds everything between 2**-127 and 2**-126 up, as ml_dtypes does.
 
     Returns
     -------
     ndarray
-        The shape of `array` in the type of ml_dtypes, float16, or uint8 codes for hifloat8; for int4 and uint1 packed
-        uint8 in one dimension. Too large becomes infinity, or NaN where the type has no infinity (e4m3fn, e8m0 and
-        fnuz types). NaN becomes a quiet NaN without payload, in float16 one with the upper ten bits of the payload.
+        An array of the shape of `array`, with a type of ml_dtypes, float16, or uint8 codes for hifloat8; for int4 and
+        uint1 packed uint8 in one dimension. Numbers that are too large become infinity, or NaN if the type has no
+        infinity (e4m3fn, e8m0 and fnuz types). NaN becomes a quiet NaN without payload; in float16 it keeps the upper
+        ten bits of the payload.
 
     Raises
     ------
     DtypeError
-        For an unknown name, or an array that is not of numbers of that kind.
+        For an unknown name, or an array whose type cannot be converted.
     BadInputError
-        For a rounding that the type does not have, and whole numbers out of range.
+        For a rounding that the type does not have, or integers out of range.
 
     Examples
     --------
@@ -251,7 +252,7 @@ def from_numpy(array: npt.ArrayLike, dtype_name: str, rounding: Rounding = "near
     if name not in FLOATS:
         if values.dtype.newbyteorder("=") != _NATIVE[name]:
             raise DtypeError(
-                f"{values.dtype} is not {name}, and only low-precision types are converted to",
+                f"{values.dtype} cannot become {name}, which is not a low-precision type",
                 where="array",
                 allowed=[*sorted(FLOATS), *PACKED],
                 nearest=values.dtype.name,
@@ -269,26 +270,26 @@ def from_numpy(array: npt.ArrayLike, dtype_name: str, rounding: Rounding = "near
 
 
 def widen(array: npt.ArrayLike, name: str) -> Array:
-    """Bring a tensor to a type that npy files and numpy have, as the dump does.
+    """Convert a tensor to a type of npy files and numpy, as the dump does.
 
     Parameters
     ----------
     array : array_like
-        The tensor as it is on the device: bfloat16 or 8-bit codes (as ml_dtypes or unsigned integers), packed int4 or
-        uint1 as bytes, or ml_dtypes' unpacked int4.
+        The tensor on the device: bfloat16 or 8-bit codes (as ml_dtypes or unsigned integers), packed int4 or uint1 as
+        bytes, or ml_dtypes' unpacked int4.
     name : str
-        Its type, as in `to_numpy`.
+        The tensor's type, as in `to_numpy`.
 
     Returns
     -------
     ndarray
-        bfloat16 and 8-bit floats: float32. int4: int8, the last dimension doubled, low nibble first. uint1: uint8,
-        the last dimension times eight, most significant bit first. Anything else: unchanged. [spec mindspore 3.5]
+        bfloat16 and 8-bit floats: float32. int4: int8 with twice the last dimension, low nibble first. uint1: uint8
+        with eight times the last dimension, most significant bit first. Other types: unchanged. [spec mindspore 3.5]
 
     Raises
     ------
     DtypeError
-        For an unknown name, or an array whose elements are not of that size.
+        For an unknown name, or an array whose elements have another size.
 
     Examples
     --------
@@ -300,7 +301,7 @@ def widen(array: npt.ArrayLike, name: str) -> Array:
     known = _name(name)
     values = np.asarray(array)
     if known in PACKED:
-        if values.dtype.name == known:  # one element a byte already
+        if values.dtype.name == known:  # already one element per byte
             return values.astype(np.int8 if known == "int4" else np.uint8)
         _check_size(values, name, 1)
         per_byte = 8 // PACKED[known]
@@ -310,7 +311,7 @@ def widen(array: npt.ArrayLike, name: str) -> Array:
         codes = _type_of_codes(known)
         _check_size(values, name, codes.itemsize)
         if values.dtype.kind not in "iu" and values.dtype.name != known:
-            raise DtypeError(f"{values.dtype} holds no codes of {name}", where="array", code="DS-TYP-002")
+            raise DtypeError(f"{values.dtype} has no codes of {name}", where="array", code="DS-TYP-002")
         if known == "bfloat16" and values.size < _FEW and values.dtype.isnative:
             return values.view(codes).astype(np.float32)
         return _decode(_bytes(values), known, values.size).reshape(values.shape)
@@ -318,7 +319,7 @@ def widen(array: npt.ArrayLike, name: str) -> Array:
 
 
 def _check_size(values: Array, name: str, itemsize: int) -> None:
-    """Elements of the right width, else the bytes would be read as something else."""
+    """Check the size of elements."""
     if values.dtype.itemsize != itemsize:
         raise DtypeError(
             f"{name} has elements of {itemsize} bytes in an array, got {values.dtype}",

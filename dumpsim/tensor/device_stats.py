@@ -1,4 +1,4 @@
-"""Statistics as the device computes them (`stat_calc_mode: device`). [spec mindspore 4.4]"""
+"""Statistics in the form in which the device computes them (`stat_calc_mode: device`). [spec mindspore 4.4]"""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ PRECISIONS = ("high", "low")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatistics:
-    """Four cells of a device-mode row: a numpy scalar of the result's type, or None where the row says ``null``.
+    """Four cells of a row in device mode: numpy scalars of the result's type; None is written as ``null``.
 
     Examples
     --------
@@ -33,32 +33,32 @@ class DeviceStatistics:
 
 
 def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatistics:
-    """Max, min, avg and l2norm with the types that the device's kernels give them.
+    """Compute max, min, avg and l2norm with the types of the device's kernels.
 
     Parameters
     ----------
     array : array_like
-        A tensor of any type; a type that a kernel lacks gives None for that statistic.
+        A tensor of any type; a statistic whose kernel does not support the type is None.
     precision : {"high", "low"}
-        ``device_stat_precision_mode``. High: avg and l2norm in float32. Low: they are in the input's type. The
-        kernel of the average adds 16-bit floats in float32; that of the norm does not, so its sum of squares overflows
-        to inf in float16. Averages of integers lose their fraction.
+        ``device_stat_precision_mode``. High: avg and l2norm are float32. Low: they have the input's type. The kernel of
+        the average adds 16-bit floats in float32; that of the norm does not, so that its sum of squares overflows to
+        inf in float16. Averages of integers are truncated.
 
     Returns
     -------
     DeviceStatistics
-        max and min have the input's type. NaN anywhere makes all four NaN. An empty tensor gives None for all, as it
-        has no row.
+        max and min have the input's type. If any element is NaN, all four are NaN. For an empty tensor, which has no
+        row, all are None.
 
     Raises
     ------
     BadInputError
-        For another precision.
+        For an unknown precision.
 
     Notes
     -----
-    Supported types and result types are the vendor's table [spec mindspore 4.4]; in which order the device adds is not
-    documented, so sums here are those of `statistics`, rounded once to the type that holds them.
+    Supported types and result types are the vendor's table [spec mindspore 4.4]. The order in which the device adds is
+    not documented; sums are those of `statistics`, rounded once to the result's type.
 
     Examples
     --------
@@ -83,38 +83,38 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
     if not has or not values.size:
         return DeviceStatistics(max=None, min=None, avg=None, l2norm=None)
     host = statistics(values)
-    held = np.dtype(np.float32) if precision == "high" else dtype
+    kind = np.dtype(np.float32) if precision == "high" else dtype
     return DeviceStatistics(
         max=_extremum(values, host.max, dtype, "max") if "max" in has else None,
         min=_extremum(values, host.min, dtype, "min") if "min" in has else None,
-        avg=_average(host, held, precision) if "avg" in has else None,
-        l2norm=_norm(host, held, precision) if "l2norm" in has else None,
+        avg=_average(host, kind, precision) if "avg" in has else None,
+        l2norm=_norm(host, kind, precision) if "l2norm" in has else None,
     )
 
 
 def _extremum(values: NDArray[Any], found: float, dtype: np.dtype[Any], name: str) -> Any:
-    if dtype == np.int64 and abs(found) >= 2.0**53:  # the double has lost its low bits
+    if dtype == np.int64 and abs(found) >= 2.0**53:  # double does not have the low bits
         return dtype.type(values.max() if name == "max" else values.min())
     return dtype.type(found)
 
 
-def _average(host: Statistics, held: np.dtype[Any], precision: str) -> Any:
-    if held.kind in "iu":
-        return held.type(min(math.trunc(host.avg), np.iinfo(held).max))  # 2**63 - 1 was rounded up
+def _average(host: Statistics, kind: np.dtype[Any], precision: str) -> Any:
+    if kind.kind in "iu":
+        return kind.type(min(math.trunc(host.avg), np.iinfo(kind).max))  # 2**63 - 1 was rounded up
     if precision == "high":
-        return _round(host.avg, held)
+        return _round(host.avg, kind)
     # the kernel adds 16-bit floats in float32 [reviewed: float16 [40000]*3 gives 40000]
-    wider = np.dtype(np.float32) if held.itemsize == 2 else held
-    return _round(float(_round(host.sum, wider)) / host.count, held)
+    wider = np.dtype(np.float32) if kind.itemsize == 2 else kind
+    return _round(float(_round(host.sum, wider)) / host.count, kind)
 
 
-def _norm(host: Statistics, held: np.dtype[Any], precision: str) -> Any:
+def _norm(host: Statistics, kind: np.dtype[Any], precision: str) -> Any:
     if precision == "high":
-        return _round(host.l2norm, held)
-    return _round(math.sqrt(float(_round(host.sumsq, held))), held)
+        return _round(host.l2norm, kind)
+    return _round(math.sqrt(float(_round(host.sumsq, kind))), kind)
 
 
 def _round(value: float, dtype: np.dtype[Any]) -> Any:
-    """`value` as a scalar of a float type; too large is inf."""
+    """Round a value to a float type; values that are too large become inf."""
     with np.errstate(over="ignore"):
         return np.asarray(value, np.float64).astype(dtype)[()]

@@ -1,4 +1,4 @@
-"""MD5 and SHA1 of tensors, many at a time. [spec mindspore 4.2]"""
+"""MD5 and SHA1 digests of many tensors at a time. [spec mindspore 4.2]"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,21 +18,21 @@ from dumpsim.tensor.threads import thread_count
 __all__ = ["digest"]
 
 ALGORITHMS = {"md5": _digest.MD5, "sha1": _digest.SHA1}
-SLAB_BYTES = 1 << 20  # of an array that is not contiguous, copied at a time
+SLAB_BYTES = 1 << 20  # bytes of a non-contiguous array that are copied at a time
 
 
 def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _level: str | None = None) -> list[str]:
-    """Hex digests of the bytes of each array, in C order and in the byte order that the array has.
+    """Compute the digest of each array's bytes, in C order and in the array's own byte order.
 
     Parameters
     ----------
     arrays : sequence of array_like
-        Arrays of any shape, strides and type without Python objects. One message cannot be split, so many arrays in
-        one call are hashed side by side in SIMD lanes, and that is where the speed comes from.
+        Arrays of any shape, strides and type without Python objects. The bytes of one array cannot be split; many
+        arrays in one call are fast, because they are hashed in parallel by SIMD instructions.
     algorithm : {"md5", "sha1"}
-        What to compute.
+        Kind of digest.
     threads : int
-        Threads over which the arrays are spread.
+        Number of threads that share the arrays.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     Raises
     ------
     BadInputError
-        For another algorithm, a single array, arrays of Python objects, or an invalid number of threads.
+        For an unknown algorithm, a single array, arrays of Python objects, or an invalid number of threads.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     threads = thread_count(threads)
     if isinstance(arrays, str | bytes | bytearray | memoryview | np.ndarray):
         raise BadInputError(
-            "one array, where many are hashed at a time",
+            "a single array",
             where="arrays",
             allowed=("a sequence of arrays",),
             nearest="[array]",
@@ -69,7 +69,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
     values = [np.asarray(a) for a in arrays]
     for i, value in enumerate(values):
         if value.dtype.hasobject:
-            raise BadInputError("an array of Python objects has no bytes of its own", where=f"arrays[{i}]")
+            raise BadInputError("an array of Python objects has no digest", where=f"arrays[{i}]")
     found = [""] * len(values)
     stop = Event()
 
@@ -94,7 +94,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
             try:
                 for done in [pool.submit(task) for task in tasks]:
                     done.result()
-            except BaseException:  # Ctrl-C too: the pool waits for its threads, so let them end soon
+            except BaseException:  # Ctrl-C, too: stop the threads, since the pool waits for them
                 stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -102,7 +102,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
 
 
 def _groups(sizes: list[tuple[int, int]], count: int) -> list[list[int]]:
-    """Indices in at most `count` groups of about the same number of bytes, the longest first in each."""
+    """Split indices into at most `count` groups of about the same number of bytes, with the longest first in each."""
     groups: list[list[int]] = [[] for _ in range(min(count, len(sizes)))]
     load = [0] * len(groups)
     for size, index in sorted(sizes, key=lambda pair: (-pair[0], pair[1])):

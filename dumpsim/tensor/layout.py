@@ -1,8 +1,8 @@
-"""Host layout to device layout and back.
+"""Conversion between host layout and device layout.
 
-Every device layout is "split axes into blocks, permute, pad with zeros". `dumpsim.tensor.region` plans it as a few
-rectangular regions, the compiled kernel copies regions. Both directions use the same regions, so that one is the
-inverse of the other by construction.
+Every device layout splits axes into blocks, permutes them, and pads with zeros. `dumpsim.tensor.region` expresses it by
+a few rectangular regions, which the compiled kernel copies. Both directions use the same regions, so that each is the
+inverse of the other.
 """
 
 import math
@@ -25,13 +25,13 @@ __all__ = ["device_shape", "to_device", "to_host"]
 Array = npt.NDArray[Any]
 
 _ALIGN = 64  # bytes of a cache line
-_SMALL = 1 << 16  # bytes below which alignment is worth nothing
-_LARGEST = 1 << 30  # bytes that padding may make of any host tensor, however small
-_GROWTH = 64 * 64  # times that padding may multiply a larger one: C1HWNCoC0 of int4 is the widest
+_SMALL = 1 << 16  # smaller arrays, in bytes, are not aligned
+_LARGEST = 1 << 30  # bytes of a device tensor that are always allowed, however small the host tensor is
+_GROWTH = 64 * 64  # largest growth of a larger tensor by padding: that of C1HWNCoC0 for int4
 
 
 def _fresh(shape: Shape, dtype: np.dtype[Any], zero: bool) -> Array:
-    """An array whose data begins on a cache line; zero pages cost nothing until they are written."""
+    """Allocate an array that begins on a cache line; zero pages cost nothing until they are written."""
     size = math.prod(shape) * dtype.itemsize
     if size < _SMALL:
         return np.zeros(shape, dtype) if zero else np.empty(shape, dtype)
@@ -41,14 +41,14 @@ def _fresh(shape: Shape, dtype: np.dtype[Any], zero: bool) -> Array:
 
 
 def _target(out: Array | None, shape: Shape, dtype: np.dtype[Any], zero: bool, source: Array) -> Array:
-    """The array to write to: `out` after its checks, or a new one."""
+    """Return the array to write to: `out`, after checks, or a new one."""
     if out is None:
         return _fresh(shape, dtype, zero)
     if not isinstance(out, np.ndarray):
-        raise FormatError(f"out is a {type(out).__name__}, no array", where="out", code="DS-FMT-010")
+        raise FormatError(f"out is a {type(out).__name__}, not an array", where="out", code="DS-FMT-010")
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
         raise FormatError(
-            f"out is {out.dtype} {out.shape}, needed is a writable, contiguous {dtype} {shape}",
+            f"out is {out.dtype} {out.shape}; it must be a writable, contiguous {dtype} {shape}",
             where="out",
             code="DS-FMT-010",
         )
@@ -60,7 +60,7 @@ def _target(out: Array | None, shape: Shape, dtype: np.dtype[Any], zero: bool, s
 
 
 def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
-    """Run the kernel on this thread, or on several, stopping all of them when this one is interrupted."""
+    """Run the kernel on one or several threads; an interruption stops all of them."""
     size, level = dst.dtype.itemsize, level_number()
     to, source = dst.view(f"u{size}"), src.view(f"u{size}")
     if threads == 1 or dst.nbytes < 1 << 20:
@@ -86,7 +86,7 @@ def _extents(shape: Sequence[int]) -> Shape:
         return tuple(index(n) for n in shape)
     except TypeError:
         raise FormatError(
-            f"{shape!r} is not a shape", where="shape", allowed=("a sequence of whole numbers",), code="DS-FMT-005"
+            f"{shape!r} is not a shape", where="shape", allowed=("a sequence of integers",), code="DS-FMT-005"
         ) from None
 
 
@@ -102,14 +102,14 @@ def device_shape(
     hidden_size: int | None = None,
     dialect: str = "mindspore",
 ) -> Shape:
-    """Shape on the device of a host tensor.
+    """Return the shape of a host tensor on the device.
 
     Parameters
     ----------
     shape : sequence of int
         Host shape, in the order of `host_format`.
     dtype : dtype
-        Number type; it decides C0.
+        Data type; it determines C0.
     format, groups, c0, host_format, input_size, hidden_size, dialect
         As in `to_device`.
 
@@ -155,7 +155,7 @@ def to_device(
     out: Array | None = None,
     threads: int = 1,
 ) -> Array:
-    """Lay a host tensor out as the device does.
+    """Convert a host tensor to a device layout.
 
     Parameters
     ----------
@@ -165,33 +165,33 @@ def to_device(
     format : str
         A name of `dumpsim.core.format.FORMATS`.
     groups : int
-        Groups of a convolution's weight, for FRACTAL_Z; the weight has N of all groups and C of one.
+        Number of groups of a convolution's weight, for FRACTAL_Z; N is that of all groups, C that of one group.
     c0 : int, optional
-        Channels in a block; None follows the number type (`dumpsim.core.format.cube_c0`).
+        Channels in a block; by default those of the data type (`dumpsim.core.format.cube_c0`).
     host_format : str, optional
         Order of the host's axes: NCHW (default), NHWC, HWCN, CHWN, NCDHW (default for rank 5), NDHWC, DHWCN, DHWNC.
         With ``dialect="ge"`` a full-rank tensor is HWCN for C1HWNCoC0 and FRACTAL_ZN_LSTM and DHWNC for
-        FRACTAL_Z_3D_TRANSPOSE unless stated, because GE takes these from nothing else.
+        FRACTAL_Z_3D_TRANSPOSE by default, because GE converts these from no other order.
     input_size, hidden_size : int, optional
         Sizes of the recurrent cell, for FRACTAL_ZN_RNN and ND_RNN_BIAS.
     dialect : {"mindspore", "ge"}
-        Whose rules, where they differ: C0 of bool and other types of one byte, FRACTAL_NZ of vectors, FRACTAL_Z of
-        matrices, blocks of FRACTAL_Z_C04, weights of recurrent cells.
+        Whose rules to follow. They differ in C0 of bool and other types of one byte, FRACTAL_NZ of vectors, FRACTAL_Z
+        of matrices, blocks of FRACTAL_Z_C04, and weights of recurrent cells.
     out : ndarray, optional
         Contiguous array to write to.
     threads : int
-        How many threads share the work; the bytes are the same for any number.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
     ndarray
-        The same number type, device shape, zeros where no host element goes.
+        An array of the same type with the device shape; padding is zero.
 
     Raises
     ------
     FormatError
-        For an unknown format, a shape that does not fit it, groups that do not divide, a wrong C0, or an element size
-        that no device layout has.
+        For an unknown format, a shape that does not fit it, a wrong number of groups, a wrong C0, or an element size
+        without a device layout.
     BadInputError
         For an invalid number of threads.
 
@@ -246,14 +246,14 @@ def to_host(
     out: Array | None = None,
     threads: int = 1,
 ) -> Array:
-    """Bring a device tensor back into the host's order and drop its padding.
+    """Convert a device tensor to the host's layout, without padding.
 
     Parameters
     ----------
     array : array_like
-        Device tensor; any shape with the right number of elements, so that the flat content of a file will do.
+        Device tensor of any shape with the right number of elements, such as the content of a file.
     format : str
-        Its layout.
+        Layout of the device tensor.
     shape : sequence of int
         Host shape, in the order of `host_format`.
     groups, c0, host_format, input_size, hidden_size, dialect, out, threads
@@ -262,17 +262,17 @@ def to_host(
     Returns
     -------
     ndarray
-        The same number type, in `shape`.
+        An array of the same type with shape `shape`.
 
     Raises
     ------
     FormatError
-        As in `to_device`, and if the array does not have the elements that the layout of `shape` has. That is checked
-        before anything is allocated, so that a forged shape costs nothing.
+        As in `to_device`, and for an array whose size does not fit the layout of `shape`. That is checked before
+        anything is allocated.
 
     Notes
     -----
-    Layouts that MindSpore's own dump refuses to convert (`dumpsim.core.format.Format.dump`) are converted all the same.
+    Layouts that MindSpore's own dump does not convert (`dumpsim.core.format.Format.dump`) are converted here.
 
     Examples
     --------

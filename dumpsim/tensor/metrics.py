@@ -1,10 +1,9 @@
-"""How far a tensor is from a golden one: the ten measures of the vendor's comparison tool. [spec ge 4.5]
+"""The ten measures by which the vendor's comparison tool compares a tensor with a golden one. [spec ge 4.5]
 
-Both tensors are cast to float32, differences and ratios are taken there, as the tool does; sums are in double. The
-work is done on blocks of a fixed size in two passes (the second one is for the Kullback-Leibler divergence, which needs
-the extrema of the first) by `dumpsim._ext.metrics`, and blocks are merged in the shape of one fixed tree. So the result
-depends neither on how the tensors lie in memory nor on the number of threads or the SIMD level, and memory is bounded
-by a few blocks a thread.
+Both tensors are cast to float32, and differences and ratios are computed in float32, as in the tool; sums are in
+double. `dumpsim._ext.metrics` works on blocks of a fixed size in two passes (the second one is for the Kullback-Leibler
+divergence, which needs the extrema of the first), and blocks are merged in a fixed tree. Therefore the result does not
+depend on strides, the number of threads or the SIMD level, and memory is limited to a few blocks per thread.
 """
 
 import math
@@ -43,7 +42,7 @@ METRICS = (
     "MeanRelativeError",
 )
 EPS64 = 2.0**-52  # [spec ge 4.5]
-BLOCK = 1 << 16  # elements; a block of both tensors and its temporaries stay in the cache
+BLOCK = 1 << 16  # elements; a block of both tensors and its temporaries fit into the cache
 _LEAST_DEVIATION = 0.001  # smaller means and deviations print as 0 [spec ge 4.5]
 ZERO_NOTE = "Cannot compare by Cosine Similarity. All the data is zero in {}."
 _SCALAR_NOTE = "This tensor is scalar."
@@ -52,7 +51,7 @@ _EMPTY_NOTE = "There is no element to compare."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measure as the tool prints it: ``1.000000``, and what it says beside it, empty for nothing.
+    """A measure as the tool prints it, such as ``1.000000``, and its note, which may be empty.
 
     Examples
     --------
@@ -69,7 +68,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One tensor of the pair: mean and squared deviations in double, which merge without cancellation."""
+    """Sums of one tensor of the pair; mean and squared deviations can be merged without cancellation."""
 
     mean: float
     deviations: float
@@ -80,7 +79,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moments:
-    """What the first pass finds in some elements."""
+    """Results of the first pass for some elements."""
 
     count: int
     own: _Side
@@ -93,7 +92,7 @@ class _Moments:
     relative_max: float
 
     def merge(self, other: "_Moments") -> "_Moments":
-        """These elements followed by the other ones."""
+        """Return the results for these elements followed by the other ones."""
         return _Moments(
             count=self.count + other.count,
             own=_merge_side(self.own, self.count, other.own, other.count),
@@ -109,19 +108,19 @@ class _Moments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance:
-    """All measures of a pair as numbers, unrounded.
+    """All measures of a pair as numbers, not rounded.
 
     Attributes
     ----------
     count : int
-        Elements compared.
+        Number of elements.
     own_zero, golden_zero : bool
-        Whether a side's norm is as good as zero; the cosine has no meaning then.
+        Whether a tensor's norm is almost zero, so that the cosine is not defined.
     cosine, max_absolute, accumulated_relative, relative_euclidean, kullback_leibler, mean_absolute, root_mean_square,
     max_relative, mean_relative : float
-        NaN for what no elements have; `kullback_leibler` is NaN if it was not asked for.
+        NaN if they are not defined without elements; `kullback_leibler` is NaN if it was not requested.
     own_mean, own_deviation, golden_mean, golden_deviation : float
-        Of each side; the deviation is that of the population.
+        Mean and deviation of each tensor; the deviation is that of the population.
 
     Examples
     --------
@@ -157,36 +156,36 @@ def metrics(
     own_name: str = "the own data",
     golden_name: str = "the golden data",
 ) -> dict[str, Metric]:
-    """The measures of a pair of tensors as the vendor's tool prints them.
+    """Compute the measures of a pair of tensors as the vendor's tool prints them.
 
     Parameters
     ----------
     own, golden : array_like
         Numbers or booleans of the same shape.
     names : sequence of str
-        Of `METRICS`.
+        Names of `METRICS`.
     threads : int
-        Threads that share the work; the result is the same for any number.
+        Number of threads; the result does not depend on it.
     own_name, golden_name : str
-        How the notes name the two.
+        Names of the two tensors in notes.
 
     Returns
     -------
     dict of str to Metric
-        In the order of `names`. Six decimals; ``nan`` and ``inf`` where the numbers are; ``NaN`` where a measure has no
-        meaning, with a note that says why.
+        Measures in the order of `names`, with six decimals; ``nan`` and ``inf`` for such numbers; ``NaN`` for a measure
+        that is not defined, with a note of the reason.
 
     Raises
     ------
     BadInputError
         For an unknown measure, tensors of different shapes, or an invalid number of threads.
     DtypeError
-        For tensors that are not of numbers.
+        For tensors that do not contain numbers.
 
     Notes
     -----
-    Formulas and texts are the tool's [spec ge 4.5]. Complex tensors are compared by both of their parts (the tool drops
-    the imaginary ones).
+    Formulas and texts are the tool's [spec ge 4.5]. Complex tensors are compared by real and imaginary parts; the tool
+    ignores the imaginary ones.
 
     Examples
     --------
@@ -218,14 +217,14 @@ def metrics(
 def distance(
     own: ArrayLike, golden: ArrayLike, *, divergence: bool = True, threads: int = 1, _level: str | None = None
 ) -> Distance:
-    """All measures of a pair of tensors as numbers.
+    """Compute all measures of a pair of tensors as numbers.
 
     Parameters
     ----------
     own, golden, threads
         As in `metrics`.
     divergence : bool
-        Whether to make the second pass, which the Kullback-Leibler divergence alone needs.
+        Whether to make the second pass, which only the Kullback-Leibler divergence needs.
 
     Returns
     -------
@@ -261,23 +260,23 @@ def distance(
 
 
 def _parts(array: Array) -> Array:
-    """Real and imaginary parts as elements of their own."""
+    """Return real and imaginary parts as separate elements."""
     wide = np.ascontiguousarray(array, np.complex128 if array.dtype.itemsize > 8 else np.complex64)
     return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
 
 
 def _block(array: Array, start: int, stop: int) -> Floats:
-    """Elements `start` to `stop` as aligned float32; a view where that is possible."""
+    """Return elements `start` to `stop` as aligned float32; a view if possible."""
     if array.flags.c_contiguous and array.flags.aligned:
         piece = array.reshape(-1)[start:stop]
     else:
         (piece,) = slabs(array, array.dtype.newbyteorder("="), stop - start, start, stop)
-    with np.errstate(over="ignore"):  # what float32 has not is infinite, as it is to the tool
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, as in the tool
         return np.ascontiguousarray(piece, np.float32)
 
 
 def _spread(work: Callable[[Floats, Floats], T], own: Array, golden: Array, threads: int) -> list[T]:
-    """`work` of every block, in order."""
+    """Return the results of `work` for all blocks, in order."""
 
     def block(start: int) -> T:
         stop = min(start + BLOCK, own.size)
@@ -291,7 +290,7 @@ def _spread(work: Callable[[Floats, Floats], T], own: Array, golden: Array, thre
 
 
 def _tree(parts: Sequence[T], merge: Callable[[T, T], T]) -> T | None:
-    """Merge neighbours in rounds, so that the tree depends on the number of parts only."""
+    """Merge neighbours in rounds, so that the tree depends only on the number of parts."""
     rest = list(parts)
     while len(rest) > 1:
         paired = [merge(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
@@ -300,7 +299,7 @@ def _tree(parts: Sequence[T], merge: Callable[[T, T], T]) -> T | None:
 
 
 def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
-    """Chan's rule for means and squared deviations; infinities and NaN stay what they are."""
+    """Merge means and squared deviations by Chan's rule; infinities and NaN propagate."""
     share = other / (count + other)
     step = right.mean - left.mean
     return _Side(
@@ -313,7 +312,7 @@ def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
 
 
 def _greater(a: float, b: float) -> float:
-    """The maximum, NaN if one is."""
+    """Return the maximum; NaN if one of the numbers is NaN."""
     return a if a != a or (b == b and not b > a) else b
 
 
@@ -322,7 +321,7 @@ def _less(a: float, b: float) -> float:
 
 
 def _moments(own: Floats, golden: Floats, level: int) -> _Moments:
-    """The first pass over a block."""
+    """Make the first pass over a block."""
     left, right, products, absolute, absolute_max, squares, relative, relative_max = _kernel.measure(own, golden, level)
     return _Moments(
         count=own.size,
@@ -338,9 +337,9 @@ def _moments(own: Floats, golden: Floats, level: int) -> _Moments:
 
 
 def _divergence(own: Array, golden: Array, first: _Moments, threads: int, level: int) -> float:
-    """Kullback-Leibler divergence of the two as distributions: the second pass. [spec ge 4.5]
+    """Compute the Kullback-Leibler divergence of the tensors as distributions, in a second pass. [spec ge 4.5]
 
-    With p = x / X and q = y / Y it is the sum of x ln(x / y), over X, plus ln(Y / X).
+    With p = x / X and q = y / Y, it is the sum of x ln(x / y), divided by X, plus ln(Y / X).
     """
     a, b = first.own, first.golden
 
@@ -356,7 +355,7 @@ def _divergence(own: Array, golden: Array, first: _Moments, threads: int, level:
 
 
 def _finish(first: _Moments, kullback: float) -> Distance:
-    """The measures from the sums."""
+    """Compute the measures from the sums."""
     own, golden, count = first.own, first.golden, first.count
     own_norm, golden_norm = math.sqrt(own.squares), math.sqrt(golden.squares)
     own_zero, golden_zero = own_norm <= EPS64**2, golden_norm <= EPS64**2
@@ -392,7 +391,7 @@ def _euclidean(squares: float, golden: float) -> float:
 
 
 def _nothing() -> Distance:
-    """Measures of no elements: sums are 0, means are NaN. [spec ge 4.5]"""
+    """Return the measures of empty tensors: sums are 0, means are NaN. [spec ge 4.5]"""
     nan = math.nan
     return Distance(
         count=0,
@@ -415,7 +414,7 @@ def _nothing() -> Distance:
 
 
 def _cosine(found: Distance, own_name: str, golden_name: str) -> Metric:
-    """The cosine has rules of its own: scalars are alike, two zeros are, one zero is like nothing. [spec ge 4.5]"""
+    """Format the cosine: 1 for scalars and for two zero tensors, NaN if only one is zero. [spec ge 4.5]"""
     if found.count == 1:
         return Metric(text="1.000000", note=_SCALAR_NOTE)
     if found.own_zero and found.golden_zero:
@@ -434,7 +433,7 @@ def _extreme(value: float, count: int) -> Metric:
 
 
 def _deviations(found: Distance) -> Metric:
-    """``(mean;deviation),(mean;deviation)``, three decimals."""
+    """Format ``(mean;deviation),(mean;deviation)`` with three decimals."""
     values = (found.own_mean, found.own_deviation, found.golden_mean, found.golden_deviation)
     a, b, c, d = (f"{0.0 if abs(value) < _LEAST_DEVIATION else value:.3f}" for value in values)
     return Metric(text=f"({a};{b}),({c};{d})")
@@ -461,17 +460,17 @@ _TEXTS: MappingProxyType[str, Callable[[Distance], Metric]] = MappingProxyType(
 
 
 def selected(choice: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Measures of a list such as ``0,MaxAbsoluteError,4`` or ``all``, and the words that name none.
+    """Parse a list of measures such as ``0,MaxAbsoluteError,4`` or ``all``; return the known and the unknown names.
 
     Parameters
     ----------
     choice : str
-        Names and indices of `METRICS` between commas, or ``all``.
+        Names and indices of `METRICS`, separated by commas, or ``all``.
 
     Returns
     -------
     (tuple of str, tuple of str)
-        Each word once, in the order of the list.
+        Each name once, in the order of the list.
 
     Examples
     --------

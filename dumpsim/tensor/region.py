@@ -1,7 +1,7 @@
-"""Where every element of a host tensor lies on the device.
+"""Plans of device layouts: the position of every element of a host tensor on the device.
 
-A layout is one line in `_RULES`, or one function where a line cannot say it. A plan turns it into a few rectangular
-regions: lists of axes with a stride on the device and one on the host. Nothing here touches data.
+A layout is one line in `_RULES`, or one function if a line is not enough. A plan expresses it by a few rectangular
+regions: lists of axes with a stride on the device and one on the host. No data are read here.
 """
 
 import math
@@ -27,7 +27,7 @@ _LIMIT = 1 << 62  # bytes; larger shapes are forged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A device layout with everything that it depends on besides shape and number type; see `to_device`.
+    """A device layout with all its options; see `to_device`.
 
     Examples
     --------
@@ -46,14 +46,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Where every element of a host tensor lies on the device.
+    """The positions of a host tensor's elements on the device.
 
     Attributes
     ----------
     shape : tuple of int
-        On the device, padding included.
+        Shape on the device, with padding.
     regions : list of Piece
-        Rectangles that together hold every element once.
+        Rectangles that together have every element once.
     """
 
     shape: Shape
@@ -61,15 +61,16 @@ class Plan:
 
     @property
     def padded(self) -> bool:
-        """Whether the device holds elements that no host element goes to."""
+        """Whether the device tensor has padding."""
         return math.prod(self.shape) != sum(math.prod(n for n, _, _ in dims) for _, _, dims in self.regions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """A layout as its device axes, outermost first, merged where the vendor merges them, and its blocks.
+    """A layout: its device axes, outermost first, merged as the vendor merges them, and its blocks.
 
-    Axis `x` with a block appears as ``x1`` (which block) and ``x0`` (where in the block). Block 0 stands for C0.
+    An axis `x` with blocks is split into ``x1`` (index of the block) and ``x0`` (index in the block). A block of 0
+    means C0.
     """
 
     device: tuple[tuple[str, ...], ...]
@@ -110,7 +111,7 @@ def _up(a: int, b: int) -> int:
 
 
 def strides(shape: Sequence[int]) -> Shape:
-    """Strides of a contiguous array, in elements.
+    """Return the strides of a contiguous array, in elements.
 
     Parameters
     ----------
@@ -134,8 +135,8 @@ def strides(shape: Sequence[int]) -> Shape:
 
 
 def _cut(extent: int, host: int, outer: int, inner: int, block: int, start: int = 0) -> list[Piece]:
-    """Pieces of an axis that begins at position `start` of an axis in blocks: head, whole blocks, tail."""
-    if outer == block * inner:  # blocks follow each other: no cut needed
+    """Split an axis, which begins at index `start` of an axis in blocks, into head, whole blocks and tail."""
+    if outer == block * inner:  # the blocks are adjacent
         return [(start * inner, 0, ((extent, inner, host),))]
     head = min(extent, -start % block)
     whole, tail = divmod(extent - head, block)
@@ -152,7 +153,7 @@ def _cut(extent: int, host: int, outer: int, inner: int, block: int, start: int 
 
 
 def _join(dims: Iterable[Dim]) -> tuple[Dim, ...]:
-    """The same axes, neighbours made one where both sides allow it."""
+    """Merge neighbouring axes if the strides on both sides allow it."""
     out: list[Dim] = []
     for n, device, host in dims:
         if out and out[-1][1] == n * device and out[-1][2] == n * host:
@@ -163,7 +164,7 @@ def _join(dims: Iterable[Dim]) -> tuple[Dim, ...]:
 
 
 def _cross(*axes: Iterable[Piece]) -> list[Piece]:
-    """Every combination of one piece of each axis."""
+    """Combine the pieces of the axes: one region for each combination."""
     return [
         (sum(p[0] for p in chosen), sum(p[1] for p in chosen), _join(d for p in chosen for d in p[2]))
         for chosen in product(*axes)
@@ -171,7 +172,7 @@ def _cross(*axes: Iterable[Piece]) -> list[Piece]:
 
 
 def _apply(rule: _Rule, axes: dict[str, tuple[int, int]], c0: int, lead: Sequence[tuple[int, int]] = ()) -> Plan:
-    """The plan of a rule for host axes {name: (extent, host stride)} below leading axes that stay."""
+    """Return the plan of a rule for host axes {name: (extent, host stride)} and leading axes, which are not changed."""
     blocks = {name: size or c0 for name, size in rule.blocks.items()}
     extents: dict[str, int] = {}
     for name, (extent, _) in axes.items():
@@ -194,10 +195,10 @@ def _apply(rule: _Rule, axes: dict[str, tuple[int, int]], c0: int, lead: Sequenc
 
 
 def _grouped(axes: dict[str, tuple[int, int]], c0: int, groups: int) -> Plan:
-    """FRACTAL_Z of a grouped convolution. [spec mindspore 10.4] [spec ge 5.3]
+    """Plan FRACTAL_Z of a grouped convolution. [spec mindspore 10.4] [spec ge 5.3]
 
-    MindSpore's shape routine takes lcm(cout, C0) where its data routine takes lcm(cout, 16): for C0 = 32 its shape can
-    disagree with its own bytes. The rule of the data is followed here.
+    MindSpore's function for the shape uses lcm(cout, C0), the one for the data lcm(cout, 16): for C0 = 32 the shape may
+    not fit the bytes. The rule for the data is used here.
     """
     (total, n_step), (cin, c_step), (height, h_step), (width, w_step) = (axes[x] for x in "nchw")
     if total % groups:
@@ -239,11 +240,11 @@ def _grouped(axes: dict[str, tuple[int, int]], c0: int, groups: int) -> Plan:
 
 
 def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
-    """FRACTAL_Z_C04: four channels, then width and height, as one axis k in blocks of C0. [spec ge 5.2]
+    """Plan FRACTAL_Z_C04: four channels, then width and height, as one axis k in blocks of C0. [spec ge 5.2]
 
-    MindSpore has the host-to-device half only, with blocks of 16; this is its inverse too. Its index rule goes on with
-    channels 4 and up where the last block of k has room; tensors with more channels than fit are refused, because
-    they would lose data. [spec mindspore 10.3]
+    MindSpore has only the conversion from host to device, with blocks of 16. Its rule fills the last block of k with
+    channels 4 and up as far as they fit; a tensor with more channels is an error, because it would lose data.
+    [spec mindspore 10.3]
     """
     (total, n_step), (channels, c_step), (height, _), (width, w_step) = (axes[x] for x in "nchw")
     if c0 % 4:
@@ -253,7 +254,7 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
     n1 = _up(total, FRACTAL)
     if _up(channels, 4) * 4 * pixels > k1 * c0:
         raise FormatError(
-            f"FRACTAL_Z_C04 cannot hold {channels} channels of {height}x{width}",
+            f"{channels} channels of {height}x{width} do not fit FRACTAL_Z_C04",
             where="shape",
             allowed=("at most 4 channels",),
             nearest="FRACTAL_Z",
@@ -261,7 +262,7 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
         )
     outer = n1 * FRACTAL * c0
     regions: list[Piece] = []
-    for first in range(0, channels if pixels else 0, 4):  # h and w are one axis: the host is contiguous here
+    for first in range(0, channels if pixels else 0, 4):  # h and w are one axis, since the host tensor is contiguous
         regions += _cross(
             [(0, first * c_step, ((min(4, channels - first), 1, c_step), (total, c0, n_step)))],
             _cut(pixels, w_step, outer, 4, c0 // 4, start=first // 4 * pixels),
@@ -270,7 +271,7 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
 
 
 def _diagonal(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
-    """C1HWNCoC0: every channel on the diagonal of a C0 x C0 square. [spec mindspore 10.3] [spec ge 5.2]"""
+    """Plan C1HWNCoC0: every channel is on the diagonal of a C0 x C0 square. [spec mindspore 10.3] [spec ge 5.2]"""
     (total, n_step), (channels, c_step), (height, h_step), (width, w_step) = (axes[x] for x in "nchw")
     square = c0 * c0
     rest: tuple[Dim, ...] = (
@@ -290,10 +291,10 @@ def _gates(
     c0: int,
     lead: Sequence[tuple[int, int]],
 ) -> Plan:
-    """Weights of recurrent cells: row segments padded to 16, column gates padded to C0. [spec ge 5.2]
+    """Plan weights of recurrent cells: row segments are padded to 16, columns of each gate to C0. [spec ge 5.2]
 
-    Blocks are (k1, n1) with the columns outside the rows in each block, as in FRACTAL_Z of a matrix. For C0 other than
-    16 a block of C0 columns by 16 rows is kept under the vendor's shape (..., 16, C0).
+    Blocks are (k1, n1), with the columns outside of the rows in each block, as in FRACTAL_Z of a matrix. If C0 is not
+    16, a block has C0 columns by 16 rows, although the vendor's shape is (..., 16, C0).
     """
     per_gate = _up(hidden, c0)
     gates = cols[0] // hidden if hidden else 0
@@ -316,7 +317,7 @@ def _gates(
 
 
 def _lstm(axes: dict[str, tuple[int, int]], shape: Shape) -> Plan:
-    """FRACTAL_ZN_LSTM: weight of (input + hidden) x (4 hidden), N is 4 hidden and C is input + hidden."""
+    """Plan FRACTAL_ZN_LSTM: a weight of (input + hidden) x (4 hidden); N is 4 hidden, C is input + hidden."""
     (total, n_step), (channels, c_step), (height, _), (width, _) = (axes[x] for x in "nchw")
     hidden = total // 4
     if total % 4 or channels < hidden or (height, width) != (1, 1):
@@ -329,14 +330,14 @@ def _lstm(axes: dict[str, tuple[int, int]], shape: Shape) -> Plan:
 
 
 def _rnn_size(value: int | None, name: str, fmt: str) -> int:
-    """input_size or hidden_size, which the layouts of recurrent cells cannot do without."""
+    """Check input_size or hidden_size, which the layouts of recurrent cells need."""
     if value is None or isinstance(value, bool) or value <= 0:
         raise FormatError(f"{fmt} needs a positive {name}, got {value!r}", where=name, code="DS-FMT-006")
     return int(value)
 
 
 def _rnn(shape: Shape, steps: Shape, c0: int, fmt: Format, layout: Layout) -> Plan:
-    """FRACTAL_ZN_RNN and ND_RNN_BIAS. [spec mindspore 10.2] [spec ge 5.2]"""
+    """Plan FRACTAL_ZN_RNN and ND_RNN_BIAS. [spec mindspore 10.2] [spec ge 5.2]"""
     hidden = _rnn_size(layout.hidden_size, "hidden_size", fmt.name)
     bias = fmt.name == "ND_RNN_BIAS"
     least = 1 if bias else 2
@@ -360,11 +361,11 @@ def _rnn(shape: Shape, steps: Shape, c0: int, fmt: Format, layout: Layout) -> Pl
     length = shape[-2]
     if length == inputs + hidden:
         segments = [inputs, hidden]
-    elif length in (inputs, hidden) or layout.dialect == "ge":  # GE pads whatever else as one segment
+    elif length in (inputs, hidden) or layout.dialect == "ge":  # GE pads any other length as one segment
         segments = [length]
     else:
         raise FormatError(
-            f"second last dimension {length} fits neither input_size nor hidden_size nor their sum",
+            f"second last dimension {length} is neither input_size nor hidden_size nor their sum",
             where="shape",
             allowed=(inputs, hidden, inputs + hidden),
             nearest=str(min((inputs, hidden, inputs + hidden), key=lambda x: abs(x - length))),
@@ -375,7 +376,7 @@ def _rnn(shape: Shape, steps: Shape, c0: int, fmt: Format, layout: Layout) -> Pl
 
 
 def _plain(shape: Shape, steps: Shape, order: Sequence[int] | None = None) -> Plan:
-    """The host's axes in another order, or as they are."""
+    """Plan a permutation of the host's axes; by default they are unchanged."""
     order = range(len(shape)) if order is None else order
     device = tuple(shape[k] for k in order)
     dims = _join((n, d, steps[k]) for n, d, k in zip(device, strides(device), order, strict=True))
@@ -383,11 +384,11 @@ def _plain(shape: Shape, steps: Shape, order: Sequence[int] | None = None) -> Pl
 
 
 def _nz(shape: Shape, steps: Shape, c0: int, rules: Dialect) -> Plan:
-    """FRACTAL_NZ of any rank. [spec mindspore 10.2, 10.3] [spec ge 5.2]"""
+    """Plan FRACTAL_NZ of any rank. [spec mindspore 10.2, 10.3] [spec ge 5.2]"""
     if len(shape) < 2:
         length = shape[0] if shape else 1
         if rules == "mindspore" and (length == 1 or length % c0 == 0):
-            return _plain(shape, steps)  # MindSpore keeps such vectors as they are
+            return _plain(shape, steps)  # MindSpore does not change such vectors
         return _apply(_MATRIX_NZ, {"m": (1, 0), "n": (length, steps[0] if steps else 0)}, c0)
     lead = list(zip(shape[:-2], steps[:-2], strict=True))
     return _apply(_MATRIX_NZ, {"m": (shape[-2], steps[-2]), "n": (shape[-1], steps[-1])}, c0, lead)
@@ -396,7 +397,7 @@ def _nz(shape: Shape, steps: Shape, c0: int, rules: Dialect) -> Plan:
 def _host_axes(
     fmt: Format, shape: Shape, steps: Shape, host_format: str | None, rules: Dialect
 ) -> dict[str, tuple[int, int]]:
-    """Host axes by letter, missing ones of extent 1. [spec mindspore 10.1]"""
+    """Return the host axes by letter; missing ones have extent 1. [spec mindspore 10.1]"""
     canonical = "NCHW" if fmt.rank == 4 else "NCDHW"
     if host_format is None and rules == "ge" and len(shape) == fmt.rank:
         host_format = fmt.ge_host
@@ -429,7 +430,7 @@ def _host_axes(
 
 
 def _check(shape: Shape, dtype: np.dtype[Any], fmt: Format, layout: Layout) -> None:
-    """Refuse what no layout can do, and options that this one has no use for."""
+    """Check shape, type and options."""
     groups = layout.groups
     if dtype.itemsize not in (1, 2, 4, 8) or dtype.hasobject:
         raise FormatError(
@@ -441,14 +442,14 @@ def _check(shape: Shape, dtype: np.dtype[Any], fmt: Format, layout: Layout) -> N
     if any(n < 0 for n in shape) or math.prod(n for n in shape if n) * dtype.itemsize >= _LIMIT:
         raise FormatError(f"{shape} is not a shape that memory can hold", where="shape", code="DS-FMT-005")
     if not fmt.known:
-        raise FormatError(f"{fmt.name} is a name only: no index rule of it is documented", code="DS-FMT-009")
+        raise FormatError(f"the index rule of {fmt.name} is not documented", code="DS-FMT-009")
     if isinstance(groups, bool) or not isinstance(groups, int | np.integer) or groups < 1:
         raise FormatError(f"{groups!r} is not a number of groups", where="groups", nearest="1", code="DS-FMT-004")
     if groups > 1 and fmt.name != "FRACTAL_Z":
         raise FormatError(f"{fmt.name} has no groups", where="groups", allowed=(1,), nearest="1", code="DS-FMT-004")
     if fmt.name not in _RECURRENT and (layout.input_size is not None or layout.hidden_size is not None):
         raise FormatError(
-            f"{fmt.name} has no use for input_size and hidden_size",
+            f"{fmt.name} does not take input_size and hidden_size",
             where="input_size, hidden_size",
             allowed=_RECURRENT,
             code="DS-FMT-006",
@@ -457,9 +458,9 @@ def _check(shape: Shape, dtype: np.dtype[Any], fmt: Format, layout: Layout) -> N
         raise FormatError(f"{fmt.name} has no C0", where="c0", code="DS-FMT-003")
 
 
-@lru_cache(maxsize=256)  # the tensors of a dump have few shapes, and planning takes longer than copying a small one
+@lru_cache(maxsize=256)  # the tensors of a dump have few shapes, and planning takes longer than copying a small tensor
 def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Plan:
-    """The plan of a layout, after every check that needs no data.
+    """Check shape and options, and plan a layout.
 
     Parameters
     ----------
@@ -488,7 +489,7 @@ def plan(shape: Shape, steps: Shape, dtype: np.dtype[Any], layout: Layout) -> Pl
     _check(shape, dtype, fmt, layout)
     fixed = fmt.c0
     if fmt.name == "FRACTAL_Z_C04" and rules == "mindspore":
-        fixed = FRACTAL  # 16 x 16 whatever the type [spec mindspore 10.2]
+        fixed = FRACTAL  # 16 x 16 for all types [spec mindspore 10.2]
     if fixed is not None and c0 not in (None, fixed):
         raise FormatError(
             f"{fmt.name} has C0 {fixed}, not {c0}", where="c0", allowed=(fixed,), nearest=str(fixed), code="DS-FMT-003"

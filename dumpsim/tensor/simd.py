@@ -1,4 +1,4 @@
-"""Which SIMD level the compiled loops run at. Every level gives the same bits; only the speed differs."""
+"""The SIMD level of the compiled loops. The results are the same at all levels; only the speed differs."""
 
 import os
 
@@ -12,12 +12,12 @@ VARIABLE = "DUMPSIM_SIMD"
 
 
 def simd_levels() -> tuple[str, ...]:
-    """The SIMD levels that this CPU has, lowest first.
+    """Return the SIMD levels of this CPU, lowest first.
 
     Returns
     -------
     tuple of str
-        A beginning of ``("baseline", "avx2", "avx512")``.
+        One to three of ``("baseline", "avx2", "avx512")``.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def simd_levels() -> tuple[str, ...]:
 
 
 def active_level() -> str:
-    """The level in use: the highest that the CPU has, or the one that ``DUMPSIM_SIMD`` names.
+    """Return the level in use: the highest of the CPU, or the one in ``DUMPSIM_SIMD``.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def active_level() -> str:
     Raises
     ------
     BadInputError
-        If ``DUMPSIM_SIMD`` is not a level, or one that this CPU lacks; the message names the levels available.
+        If ``DUMPSIM_SIMD`` is not a level, or one that this CPU does not have; the message names those of this CPU.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def active_level() -> str:
 
 
 def level_number(level: str | None = None) -> int:
-    """Number of a level for the compiled modules.
+    """Return the number of a level for the compiled modules.
 
     Parameters
     ----------
     level : str, optional
-        By default the active one.
+        By default the level in use.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def level_number(level: str | None = None) -> int:
     Raises
     ------
     BadInputError
-        For a name that is not a level, or one that this CPU lacks.
+        For a name that is not a level, or one that this CPU does not have.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def level_number(level: str | None = None) -> int:
     if not level:
         return len(available) - 1
     if level not in available:
-        what = f"this CPU has no {level!r}" if level in LEVELS else f"{level!r} is no SIMD level"
+        what = f"this CPU has no {level!r}" if level in LEVELS else f"{level!r} is not a SIMD level"
         raise BadInputError(
             what,
             where=where,

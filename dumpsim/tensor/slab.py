@@ -1,4 +1,4 @@
-"""An array of any strides and byte order as short contiguous arrays, without ever copying all of it."""
+"""Access to an array of any strides and byte order by short contiguous arrays, without a copy of the whole."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,17 +10,17 @@ __all__ = ["raw", "slabs"]
 
 
 def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The bytes of a C-contiguous array, not copied.
+    """Return the bytes of a C-contiguous array without a copy.
 
     Parameters
     ----------
     array : ndarray
-        Of any number type.
+        An array of any data type.
 
     Returns
     -------
     ndarray
-        uint8, of one dimension.
+        A one-dimensional array of uint8.
 
     Examples
     --------
@@ -31,23 +31,23 @@ def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def slabs(array: NDArray[Any], dtype: np.dtype[Any], size: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
-    """Elements of an array in C order as contiguous arrays of one dimension.
+    """Iterate over elements of an array in C order by contiguous arrays of one dimension.
 
     Parameters
     ----------
     array : ndarray
-        Of any strides and byte order.
+        An array of any strides and byte order.
     dtype : dtype
-        Number type of the slabs.
+        Data type of the slabs.
     size : int
-        Elements of a slab; the last one may have fewer.
+        Number of elements of a slab; the last one may have fewer.
     start, stop : int
-        The elements, counted in C order.
+        Range of elements, counted in C order.
 
     Yields
     ------
     ndarray
-        All share one buffer: each is valid until the next is asked for.
+        All share one buffer: each is valid until the next one is made.
 
     Examples
     --------

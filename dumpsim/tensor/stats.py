@@ -21,7 +21,7 @@ from dumpsim.tensor.threads import thread_count
 
 __all__ = ["Measures", "Statistics", "measurer", "statistics"]
 
-# number type -> code of _ext/src/stats.h
+# data type -> code of _ext/src/stats.h
 CODES: dict[np.dtype[Any], int] = {
     np.dtype(t): code
     for code, t in enumerate(
@@ -42,39 +42,40 @@ CODES: dict[np.dtype[Any], int] = {
         )
     )
 }
-# types without a loop of their own -> a type that holds each of their values
+# types without a loop -> a type that has each of their values
 WIDER: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(ml_dtypes.int4): np.dtype(np.int8),
     np.dtype(ml_dtypes.uint4): np.dtype(np.uint8),
     np.dtype(ml_dtypes.float8_e5m2): np.dtype(np.float16),
     np.dtype(ml_dtypes.float8_e4m3fn): np.dtype(np.float16),
 }
-# what is kept of a part until it is merged
+# fields that are merged, with their rules
 _TOTAL = Merge(0.0, operator.add)
 _MERGED: dict[str, Merge] = {
     "sum": _TOTAL,
     "sumsq": _TOTAL,
     **{row.name: row.merge for row in STATISTICS if row.merge is not None},
 }
-# Threads and strided inputs work on blocks of this many elements. It is a power of two of chunks, so each block is one
-# node of the merge tree and the result does not depend on who measured it.
+# Number of elements of a block of threads and strided inputs. It is a power of two of chunks, so that each block is one
+# node of the merge tree, and the result does not depend on the thread.
 BLOCK = _stats.CHUNK * 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What one pass over a tensor finds, and all that is needed to merge it with another.
+    """Statistics of a tensor from one pass; they can be merged with those of another tensor.
 
     Attributes
     ----------
     sum, sumsq : float
         Sums of x and of x squared, in double.
     max, min : float
-        Extrema; NaN if any element is NaN. Of no elements: -inf and inf.
+        Extrema; NaN if any element is NaN, and -inf and inf without elements.
     count, negative, zero, nan, positive_inf, negative_inf : int
-        Elements; those below zero (with -inf); zeros of either sign; NaN; infinities by sign.
+        Numbers of elements, of elements below zero (with -inf), of zeros of either sign, of NaN, and of infinities by
+        sign.
     avg, l2norm, positive : float, float, int
-        Follow from the others.
+        Computed from the others.
 
     Examples
     --------
@@ -99,7 +100,7 @@ class Statistics:
 
     @property
     def avg(self) -> float:
-        """Sum / count, with NaN and infinities; NaN of no elements (for which the real systems write no row)."""
+        """Sum / count, with NaN and infinities; NaN without elements (the real systems write no row then)."""
         return self.sum / self.count if self.count else math.nan
 
     @property
@@ -109,7 +110,7 @@ class Statistics:
 
     @property
     def positive(self) -> int:
-        """Elements above zero (with +inf); NaN is on neither side."""
+        """Number of elements above zero (with +inf, without NaN)."""
         return self.count - self.negative - self.zero - self.nan
 
     def __repr__(self) -> str:
@@ -117,7 +118,7 @@ class Statistics:
 
     @classmethod
     def empty(cls) -> "Statistics":
-        """Statistics of no elements: merging them changes nothing.
+        """Return the statistics of no elements; merging them changes nothing.
 
         Examples
         --------
@@ -128,10 +129,10 @@ class Statistics:
         return cls(**{name: rule.start for name, rule in _MERGED.items()})  # type: ignore[arg-type]
 
     def merge(self, other: "Statistics") -> "Statistics":
-        """Statistics of these elements followed by those of `other`.
+        """Return the statistics of these elements followed by those of `other`.
 
-        Counts and extrema are exact. Sums are rounded once per merge, so another order of merging may change their last
-        bits.
+        Counts and extrema are exact. Sums are rounded once per merge, so that another order of merges may change their
+        last bits.
 
         Examples
         --------
@@ -144,35 +145,35 @@ class Statistics:
 
 
 def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None) -> Statistics:
-    """Statistics of all elements of an array, in one pass.
+    """Compute the statistics of an array in one pass.
 
     Parameters
     ----------
     array : array_like
         bool, (u)int8 to 64, float16, bfloat16, float32 or float64, of any shape, strides, alignment and byte order;
-        int4, uint4 and float8 of ml_dtypes are widened. Nothing is ever copied as a whole: inputs that are not
-        contiguous in native order go through a buffer of less than 1 MiB per thread.
+        int4, uint4 and float8 of ml_dtypes are widened. The array is never copied as a whole: one that is not
+        contiguous in native byte order goes through a buffer of less than 1 MiB per thread.
     threads : int
-        Threads that measure blocks of the array. The result is the same for any number.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
     Statistics
-        Integers are converted to double one by one, as the vendor does, so 64-bit values beyond 2**53 are rounded.
-        Bit-identical for any number of threads, any SIMD level and any strides.
+        Each integer is converted to double, as the vendor does, so that 64-bit values beyond 2**53 are rounded. The
+        result is bit-identical for any number of threads, any SIMD level and any strides.
 
     Raises
     ------
     DtypeError
         For complex, string, object and other types; the message names those allowed.
     BadInputError
-        If `threads` is not a whole number from 1 to 256.
+        If `threads` is not an integer from 1 to 256.
 
     Notes
     -----
     Definitions are those of the host mode of statistic.csv [spec mindspore 4.2]: one NaN makes max and min NaN; avg and
-    l2norm propagate NaN and infinities; of equal extrema the first stays, so the sign of a zero is that of the first
-    zero.
+    l2norm propagate NaN and infinities; of equal extrema the first is taken, so that the sign of a zero is that of the
+    first zero.
 
     Examples
     --------
@@ -206,7 +207,7 @@ def statistics(array: ArrayLike, *, threads: int = 1, _level: str | None = None)
 
 
 class Measures(NamedTuple):
-    """What one pass measures, see `Statistics`, whose `count` is `elements` here."""
+    """Results of one pass, as in `Statistics`, whose `count` is `elements` here."""
 
     sum: float
     sumsq: float
@@ -221,17 +222,17 @@ class Measures(NamedTuple):
 
 
 def measurer(dtype: np.dtype[Any]) -> Callable[[NDArray[np.uint8]], Measures]:
-    """Prepare `statistics` for many tensors of one number type that lie in memory without gaps.
+    """Prepare `statistics` for many contiguous tensors of one data type.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        In native byte order, and none of those that `statistics` widens.
+        A type in native byte order that `statistics` does not widen.
 
     Returns
     -------
     callable
-        Takes the bytes of a tensor, which begin where such an element may.
+        A function of the bytes of a tensor, which must be aligned for the type.
 
     Examples
     --------
@@ -243,14 +244,17 @@ def measurer(dtype: np.dtype[Any]) -> Callable[[NDArray[np.uint8]], Measures]:
     code, native = _code(dtype)
     if native != dtype:
         raise DtypeError(
-            f"{dtype} has to be widened", where="dtype", allowed=[str(t) for t in CODES], code="DS-TYP-002"
+            f"{dtype} is not supported without widening",
+            where="dtype",
+            allowed=[str(t) for t in CODES],
+            code="DS-TYP-002",
         )
     measure, level, made = _stats.measure, level_number(None), Measures._make
     return lambda data: made(measure(data, code, level))
 
 
 def _code(dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:
-    """Code of the loop for a number type, and the type that the loop reads."""
+    """Return the code of the loop for a data type, and the type that the loop reads."""
     native = dtype.newbyteorder("=")
     native = WIDER.get(native, native)
     if native not in CODES:
@@ -266,32 +270,32 @@ def _code(dtype: np.dtype[Any]) -> tuple[int, np.dtype[Any]]:
 def _spread(
     measure: Callable[[int, int], Statistics], blocks: Sequence[tuple[int, int]], threads: int
 ) -> list[Statistics]:
-    """Results of `measure(*block)` in the order of the blocks."""
+    """Return the results of `measure(*block)` in the order of the blocks."""
     if threads == 1 or len(blocks) < 2:
         return [measure(*block) for block in blocks]
     stop = Event()
-    places = iter(range(len(blocks)))  # shared: every thread takes the next one
+    indices = iter(range(len(blocks)))  # shared: every thread takes the next one
     found = [Statistics.empty()] * len(blocks)
 
     def work() -> None:
-        for place in places:
+        for index in indices:
             if stop.is_set():
                 return
-            found[place] = measure(*blocks[place])
+            found[index] = measure(*blocks[index])
 
     count = min(threads, len(blocks))
     with ThreadPoolExecutor(count, thread_name_prefix="dumpsim-stats") as pool:
         try:
             for done in [pool.submit(work) for _ in range(count)]:
                 done.result()
-        except BaseException:  # Ctrl-C too: the pool waits for its threads, so let them end soon
+        except BaseException:  # Ctrl-C, too: stop the threads, since the pool waits for them
             stop.set()
             raise
     return found
 
 
 def _tree(parts: Sequence[Statistics]) -> Statistics:
-    """Merge in the shape of the kernels' tree: the left part is the largest power of two below the number of parts."""
+    """Merge in the order of the kernels' tree: the left part is the largest power of two below the number of parts."""
     if not parts:
         return Statistics.empty()
     if len(parts) == 1:
@@ -317,5 +321,5 @@ def _row(row: tuple[float, float, float, float, int, int, int, int, int, int]) -
 
 
 def _canonical(value: Any) -> Any:
-    """One NaN object for all, so that equal statistics compare equal."""
+    """Replace NaN by the same NaN object, so that equal statistics compare equal."""
     return math.nan if value != value else value

@@ -1,4 +1,4 @@
-"""How many threads share a piece of work."""
+"""The check of numbers of threads."""
 
 from dumpsim.core.errors import BadInputError
 
@@ -6,7 +6,7 @@ __all__ = ["thread_count"]
 
 
 def thread_count(threads: int) -> int:
-    """The number, after a look at it.
+    """Check a number of threads, and return it.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def thread_count(threads: int) -> int:
     Raises
     ------
     BadInputError
-        For anything but a whole number from 1 to 256.
+        For anything but an integer from 1 to 256.
 
     Examples
     --------

@@ -267,13 +267,13 @@ def test_native_types_are_read_as_they_are():
         (lambda: from_numpy([-9], "int4"), BadInputError, "did you mean '-8'"),
         (lambda: from_numpy([2], "uint1"), BadInputError, "2 is not a uint1; allowed: 0..1"),
         (lambda: from_numpy([0.5], "int4"), DtypeError, "float64 cannot become int4"),
-        (lambda: from_numpy([0.5], "float32"), DtypeError, "float64 is not float32"),
+        (lambda: from_numpy([0.5], "float32"), DtypeError, "float64 cannot become float32"),
         (
             lambda: widen(np.zeros(2, np.float32), "bfloat16"),
             DtypeError,
             "elements of 2 bytes in an array, got float32",
         ),
-        (lambda: widen(np.zeros(2, np.float16), "bfloat16"), DtypeError, "float16 holds no codes of bfloat16"),
+        (lambda: widen(np.zeros(2, np.float16), "bfloat16"), DtypeError, "float16 has no codes of bfloat16"),
         (lambda: widen(np.zeros(2, np.int16), "int4"), DtypeError, "elements of 1 bytes in an array, got int16"),
     ],
 )

@@ -116,5 +116,5 @@ def test_objects_and_threads_are_refused():
         with pytest.raises(BadInputError, match="threads"):
             digest([], "md5", threads=threads)
     for single in (np.zeros(3), b"abc", "abc"):
-        with pytest.raises(BadInputError, match="one array"):
+        with pytest.raises(BadInputError, match="a single array"):
             digest(single, "md5")

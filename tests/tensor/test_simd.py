@@ -50,7 +50,7 @@ def test_forced(monkeypatch, level):
 def test_an_unknown_level_is_an_error(monkeypatch, use):
     monkeypatch.setenv("DUMPSIM_SIMD", "baselin")
     with pytest.raises(
-        BadInputError, match=r"DUMPSIM_SIMD: 'baselin' is no SIMD level; allowed: baseline.*did you mean 'baseline'"
+        BadInputError, match=r"DUMPSIM_SIMD: 'baselin' is not a SIMD level; allowed: baseline.*did you mean 'baseline'"
     ):
         use()
 

@@ -284,7 +284,7 @@ def test_prepared_measurements_are_those_of_statistics(dtype):
 
 @pytest.mark.parametrize("dtype", WIDER, ids=str)
 def test_prepared_measurements_widen_nothing(dtype):
-    with pytest.raises(DtypeError, match="has to be widened"):
+    with pytest.raises(DtypeError, match="is not supported without widening"):
         measurer(dtype)
 
 
