@@ -1,4 +1,4 @@
-"""The dump pipeline: listens to the emulated machine, decides, converts, measures, writes.
+"""The dump: receives events of the emulated machine, and selects, converts, measures and writes tensors.
 
-The only room that joins the emulator with modes and archive.
+It is the only package that uses the emulator, `dumpsim.modes` and `dumpsim.archive` together.
 """

@@ -11,14 +11,14 @@ from dumpsim.modes.request import DumpRequest
 
 __all__ = ["NO_TARGET", "AclJson", "contents"]
 
-NO_TARGET = "NoSetDumpTarget"  # the layer of a dump_mode 2 without set_dump [spec mindspore 2.3]
+NO_TARGET = "NoSetDumpTarget"  # the layer for dump_mode 2 without set_dump [spec mindspore 2.3]
 _MODES = MappingProxyType({(True, True): "all", (True, False): "input", (False, True): "output"})
-_NEVER = "2147483647"  # a step that is never reached: nothing is dumped yet
+_NEVER = "2147483647"  # a step that is never reached, so that nothing is dumped
 _MODE = 0o400
 
 
 class AclJson:
-    """Writes the file of one device, again in each dumped step.
+    """Writes the file of one device, at the start and in each dumped step.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ class AclJson:
         self._write(contents(self._request, self._tree.root, None))
 
     def step(self, number: int, layers: Iterable[str]) -> None:
-        """Write the file of a step; its directory exists before ACL is configured."""
+        """Write the file of a step, after creating the step's directory."""
         if self._request.trigger != "failure":
             self._sink.make(self._tree.step(number))
         self._write(contents(self._request, self._tree.step(number), layers))
 
     def _write(self, found: dict[str, Any]) -> None:
-        text = json.dumps({"dump": found}, separators=(",", ":"), sort_keys=True)  # as the vendor's library sorts
+        text = json.dumps({"dump": found}, separators=(",", ":"), sort_keys=True)  # sorted, as by the vendor's library
         self._sink.write(self._tree.root, self._tree.acl_json, [text.encode()], mode=_MODE)
 
 

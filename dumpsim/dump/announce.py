@@ -1,4 +1,4 @@
-"""Pass the report of a finished dump to its printer: the process, its job, or the launcher of its job."""
+"""The report of a finished dump, which the process, its job, or the launcher of its job prints."""
 
 import os
 import sys
@@ -13,15 +13,15 @@ __all__ = ["announce"]
 
 
 def announce(summary: Summary, *, quiet: bool, job: str | None) -> None:
-    """Report a finished dump; the ranks of a job leave that to the job, which reports all of them at once.
+    """Report a finished dump; the dumps of a job's ranks are reported together at the end of the job.
 
     Parameters
     ----------
     summary : Summary
     quiet : bool
-        Print nothing.
+        Whether to print nothing.
     job : str or None
-        The directory that gets the account of a rank that is a process of its own, see `dumpsim.dump.job.VARIABLE`.
+        Directory for the account of a rank with its own process, see `dumpsim.dump.job.VARIABLE`.
     """
     rank = current()
     if rank.world.ranks > 1:

@@ -34,7 +34,7 @@ Attempt = Callable[[Callable[[], object]], bool]
 
 
 class RankFiles:
-    """The files beside tensors in the tree of a rank, as far as the profile has them."""
+    """Writes the files beside tensors to the tree of a rank, as far as the profile has them."""
 
     def __init__(self, tree: Tree, *, profile: Profile, sink: Sink, writes: WriteLog, log: Log) -> None:
         self.tree = tree
@@ -71,9 +71,9 @@ class RankFiles:
 
 
 def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: bytes, log: Log, attempt: Attempt) -> None:
-    """``config.json`` and the copy of the dump config; files that are there stay. [spec mindspore 3.8]
+    """Write ``config.json`` and the copy of the dump config, unless they exist. [spec mindspore 3.8]
 
-    `attempt` runs the writing of each file, so that one that fails takes no other with it.
+    `attempt` writes each file, so that a failure does not affect the other one.
     """
     config = json.dumps({"device_target": target, "ms_version": version}, separators=(",", ":"))
     for name, data in (("config.json", config.encode()), ("data_dump.json", text)):
@@ -85,7 +85,7 @@ def write_metadata(sink: Sink, tree: Tree, target: str, version: str, text: byte
 
 
 def write_graph(sink: Sink, tree: Tree, event: GraphEvent, attempt: Attempt, form: str) -> None:
-    """A kernel graph's IR in both forms, and its kernels in execution order; `attempt` as above. [spec mindspore 8]"""
+    """Write a kernel graph's IR in both forms, and its execution order; for `attempt` see above. [spec mindspore 8]"""
     number = event.graph_id
     if event.doc is not None:
         attempt(partial(sink.write, tree.graphs, tree.ir(number), [irtext.render(event.doc, form).encode()]))
@@ -101,7 +101,7 @@ def check_types(nodes: Iterable[IrNode]) -> None:
     Raises
     ------
     DumpConfigError
-        Naming the node.
+        For a node with complex tensors; the error names it.
     """
     for node in nodes:
         abstracts = (*node.operand_types, *((node.output,) if node.output is not None else ()))
@@ -121,7 +121,7 @@ def check_target(nodes: Iterable[IrNode], target: str) -> None:
     Raises
     ------
     DumpConfigError
-        Naming the node.
+        For a node on another device; the error names it.
     """
     for node in nodes:
         for name, value in (*node.primitive_attrs, *node.node_attrs):
@@ -144,7 +144,7 @@ def tensor_constants(event: GraphEvent) -> tuple[TensorRef, ...]:
 def arguments_file(full_name: str, arguments: Mapping[str, Any], attrs: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return name and content of ``{op_type}.{op_name}.json``. [spec mindspore 3.11]
 
-    An operator whose arguments are known shows those, any other one its attributes.
+    The content is the operator's arguments if they are known, otherwise its attributes.
 
     Examples
     --------

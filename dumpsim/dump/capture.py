@@ -1,4 +1,4 @@
-"""Brings an operator's wanted tensors from an event to the unit that writes them, now or after the kernel."""
+"""Passes the selected tensors of an operator to the unit that writes them, at once or after the kernel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from dumpsim.modes.request import DumpRequest
 __all__ = ["Capture", "Planned", "Snapshot", "overlaps"]
 
 
-Planned = tuple[Write | None, tuple[str, ...]]  # what writes an operator's tensors, and why others are skipped
+Planned = tuple[Write | None, tuple[str, ...]]  # function that writes an operator's tensors; reasons of skips
 
 
 class Snapshot:
@@ -35,11 +35,11 @@ class Snapshot:
         self._refs: dict[int, TensorRef] = {}
 
     def take(self, event: TaskEvent) -> None:
-        """Copy the operands that the kernel writes, as such or as its outputs."""
+        """Copy the operands that the kernel writes, in place or by outputs at the same address."""
         self._refs = {ref.slot: _copied(ref) for ref in event.operands if ref.written or overlaps(ref, event.outputs)}
 
     def restore(self, event: TaskEvent) -> TaskEvent:
-        """Return the event with the operands as they were, and drop the snapshot."""
+        """Return the event with the copies as operands, and drop the snapshot."""
         before, self._refs = self._refs, {}
         if not before:
             return event
@@ -69,7 +69,7 @@ class Capture:
     opdebug: str
 
     def when(self, event: TaskEvent, work: Callable[[], None]) -> None:
-        """Run an action after the kernel if the dump is asynchronous, else at once."""
+        """Run an action after the kernel if the dump is asynchronous, otherwise at once."""
         if self.request.asynchronous and event.defer is not None:
             event.defer(work)
         else:
@@ -92,13 +92,13 @@ class Capture:
         self._arguments(event, moment)
 
     def plans(self, event: TaskEvent) -> bool:
-        """Whether the same is dumped of an operator in every run."""
+        """Return whether the dump of an operator is the same in every run."""
         return not self.request.kernel_arguments and event.op_type not in TEXT_OPERANDS
 
     def planned(self, event: TaskEvent, moment: Moment, *, inputs: bool = True, outputs: bool = True) -> "Planned":
-        """What is done with an operator, its decisions made: what writes, and why the other tensors are skipped.
+        """Plan the dump of an operator: the function that writes its tensors, and the reasons of skipped ones.
 
-        `inputs` and `outputs` say which of them are written as far as they are asked for.
+        `inputs` and `outputs` restrict the plan to some of the requested tensors.
         """
         if not decide.leaves_files(self.profile, self.request, event):
             return None, ()
@@ -118,13 +118,13 @@ class Capture:
         return self.unit.plan(self.source(event, moment), *refs), skipped
 
     def failed(self, event: TaskEvent, moment: Moment) -> None:
-        """Dump the operands of a kernel that failed, whether or not inputs are asked for."""
-        wanted = self._told(decide.choose_inputs(self.profile, event.op_type, event.operands))
+        """Dump the operands of a kernel that failed, even if no inputs are requested."""
+        wanted = self._counted(decide.choose_inputs(self.profile, event.op_type, event.operands))
         self._operator(event, moment, wanted, ())
 
     def watched(self, event: TaskEvent, moment: Moment, name: str, attrs: tuple[tuple[str, str], ...]) -> None:
         """Dump the outputs of an event at once, under a name of their own."""
-        outputs = self._told(self.choose_outputs(event))
+        outputs = self._counted(self.choose_outputs(event))
         if outputs:
             source = replace(self.source(event, moment), full_name=name, attrs=attrs)
             self.unit.operator(self.location.directory(event, moment), source, (), outputs)
@@ -135,7 +135,7 @@ class Capture:
         self.unit.overflow(self.location.directory(event, moment), source, record)
 
     def source(self, event: TaskEvent, moment: Moment) -> Source:
-        """The operator of an event; a TensorDump carries its file's name before its own. [spec mindspore 3.4]"""
+        """Return the operator of an event; the file of a TensorDump precedes its name. [spec mindspore 3.4]"""
         file = event.arguments.get("file") if event.op_type == "TensorDump" else None
         return Source(
             op_type=event.op_type,
@@ -154,25 +154,25 @@ class Capture:
         if event.op_type in TEXT_OPERANDS and any(isinstance(value, str) for value in event.arguments.values()):
             self.log("ERROR", "", f"{event.full_name}: an input is a string, which dump does not support")
         blocked, _ = self.choice.blocked(event)
-        return self._told(decide.choose_inputs(self.profile, event.op_type, event.operands), blocked)
+        return self._counted(decide.choose_inputs(self.profile, event.op_type, event.operands), blocked)
 
     def _wanted_outputs(self, event: TaskEvent) -> tuple[TensorRef, ...]:
         if not self.request.outputs:
             return ()
         _, blocked = self.choice.blocked(event)
-        return self._told(self.choose_outputs(event), blocked)
+        return self._counted(self.choose_outputs(event), blocked)
 
     def choose_outputs(self, event: TaskEvent) -> decide.Choice:
-        """Return the selected outputs, if the request asks for outputs."""
+        """Return the selected outputs."""
         useless = self.request.useless_outputs
         return decide.choose_outputs(self.profile, event.op_type, event.outputs, useless=useless)
 
-    def _told(self, chosen: decide.Choice, blocked: frozenset[int] = frozenset()) -> tuple[TensorRef, ...]:
-        """The wanted tensors without those that a blacklist names, the others accounted for."""
+    def _counted(self, chosen: decide.Choice, blocked: frozenset[int] = frozenset()) -> tuple[TensorRef, ...]:
+        """Return the selected tensors without those of a blacklist, and count the skipped ones."""
         for _, reason in chosen.skipped:
             self.writes.tally.skip(reason)
             if reason == decide.EMPTY and self.request.asynchronous:
-                self.log("WARNING", "", "tensor size is 0")  # synchronous dump says nothing [spec mindspore 7]
+                self.log("WARNING", "", "tensor size is 0")  # a synchronous dump does not log it [spec mindspore 7]
         return tuple(ref for ref in chosen.wanted if ref.slot not in blocked) if blocked else chosen.wanted
 
     def _operator(

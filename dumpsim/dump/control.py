@@ -12,11 +12,11 @@ class DumpControl:
     Attributes
     ----------
     dynamic : bool
-        The ``iteration`` filter is ignored: steps are dumped while `running`.
+        Whether the ``iteration`` filter is ignored: steps are dumped while `running`.
     running : bool
-        Between ``_dump_start`` and ``_dump_stop``.
+        Whether the script is between ``_dump_start`` and ``_dump_stop``.
     user_step : int or None
-        The step that the script counts itself; it then names the directories.
+        The script's own count of steps, which then names the directories.
     """
 
     dynamic: bool = False

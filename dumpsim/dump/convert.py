@@ -1,4 +1,4 @@
-"""Converts bytes in device memory to the array in a file: layout, number type, sample."""
+"""Conversion of bytes in device memory to the array of a file: layout, data type, sample."""
 
 from dataclasses import dataclass
 from math import prod
@@ -16,14 +16,14 @@ from dumpsim.tensor.layout import to_host
 
 __all__ = ["Conversion", "Converted", "NotDumped", "convert", "device_values", "graph_format"]
 
-# device layouts that npy files of whole graphs do not keep [spec mindspore 5.6]
+# device layouts that are converted in npy files of whole graphs [spec mindspore 5.6]
 _CONVERTED = ("FRACTAL_Z", "FRACTAL_NZ", "NC1HWC0", "C1HWNCoC0", "NC1HWC0_C04", "NDC1HWC0", "FRACTAL_Z_3D")
-_REMADE = frozenset(PACKED) | {"bfloat16"}  # number types whose elements are, or may be, stored as another one
+_REMADE = frozenset(PACKED) | {"bfloat16"}  # data types that are, or may be, stored as another one
 _FLOAT32, _INT8, _UINT8 = DTYPES["float32"], DTYPES["int8"], DTYPES["uint8"]
 
 
 class NotDumped(Exception):
-    """A tensor that the vendor skips with a message of a level; the text is the reason."""
+    """The reason why the vendor skips a tensor, with the level of its message."""
 
     def __init__(self, reason: str, level: str = "ERROR") -> None:
         super().__init__(reason)
@@ -37,18 +37,18 @@ class Conversion:
     Attributes
     ----------
     to_host : bool
-        Device layouts and number types are converted (``trans_flag``).
+        Whether device layouts and data types are converted (``trans_flag``).
     rank4 : bool
-        Layouts of tensors with four axes only are converted, number types are not, and the label is the format that a
-        whole graph gives the tensor. [spec mindspore 5.6]
+        Whether only layouts of tensors with four axes are converted, and no data types, with the whole graph's format
+        of the tensor in the name. [spec mindspore 5.6]
     raw : bool
-        Bytes are copied as they are and labelled as if they had been converted. [spec mindspore 7]
+        Whether bytes are copied unchanged, but named as if they were converted. [spec mindspore 7]
     float32 : bool
-        bfloat16 is stored as float32.
+        Whether bfloat16 is stored as float32.
     sample : int or None
-        Only this many elements are kept.
+        Largest number of elements that are stored.
     bug_compat : bool
-        Defects of packed types are copied. [spec mindspore 3.5]
+        Whether to reproduce defects of packed types. [spec mindspore 3.5]
     """
 
     to_host: bool = True
@@ -59,7 +59,7 @@ class Conversion:
     bug_compat: bool = False
 
     def unchanged(self, ref: TensorRef) -> bool:
-        """Return whether the file holds all bytes of the device unchanged."""
+        """Return whether the file has all bytes of the device unchanged."""
         if ref.device_format != "DefaultFormat" or self.sample is not None or self.raw or self.rank4:
             return False
         return self.to_host and ref.dtype is ref.device_dtype and ref.dtype.name not in _REMADE
@@ -72,13 +72,13 @@ class Converted:
     Attributes
     ----------
     values : ndarray
-        In its own number type; a view of device memory where nothing had to change.
+        The elements in the tensor's own type; a view of device memory if nothing had to be converted.
     stored : ndarray
-        What the npy file holds.
+        The array of the npy file.
     dtype, stored_dtype : DType
-        Number type of `values` and of `stored`.
+        Data types of `values` and of `stored`.
     nbytes : int
-        Bytes that the statistics row states; packed types count packed.
+        Size in the statistics row; that of the packed bytes for packed types.
     """
 
     values: NDArray[Any]
@@ -87,7 +87,7 @@ class Converted:
     stored_dtype: DType
     format: str
     nbytes: int
-    owned: bool = False  # holds memory of its own, not a view of the device's
+    owned: bool = False  # whether it has its own memory and is not a view of the device's
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,12 +101,12 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
     Raises
     ------
     NotDumped
-        For a layout or number type that the vendor skips.
+        For a layout or data type that the vendor skips.
     """
     if ref.dtype.name == "hifloat8":
         raise NotDumped("hifloat8 has no npy form", "WARNING")
     data = ref.read()
-    if how.unchanged(ref):  # most tensors of a CPU and of O0: a fast path
+    if how.unchanged(ref):  # a fast path for most tensors of a CPU and of O0
         values = data.view(ref.dtype.numpy).reshape(ref.shape)
         nbytes = int(values.nbytes)
         kind = ref.dtype
@@ -138,19 +138,19 @@ def convert(ref: TensorRef, how: Conversion) -> Converted:
 
 
 def device_values(ref: TensorRef) -> NDArray[Any]:
-    """Return the elements in the device's number type without padding, as statistics kernels of the device see them."""
+    """Return the elements in the device's data type without padding, as statistics kernels of the device get them."""
     if FORMATS[ref.device_format].dump == "copy":
         return _typed(ref.read(), ref.device_dtype, ref.device_shape)
     return _converted(ref, ref.read())
 
 
 def _converted(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
-    """Convert to the host's layout, keeping the device's number type."""
+    """Convert to the host's layout, with the device's data type."""
     return to_host(_typed(data, ref.device_dtype, (-1,)), ref.device_format, ref.shape, groups=ref.groups)
 
 
 def _host(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
-    """Convert to the host's layout and number type."""
+    """Convert to the host's layout and data type."""
     layout = FORMATS.get(ref.device_format)
     if layout is None or layout.dump in ("unsupported", "unexpected"):
         raise NotDumped(f"the dump does not convert {ref.device_format}")
@@ -180,7 +180,7 @@ def _model(ref: TensorRef, data: NDArray[Any]) -> tuple[NDArray[Any], DType, str
 
 
 def graph_format(ref: TensorRef) -> str:
-    """The format that a whole graph gives a tensor: a plain one is NCHW with four axes, else ND."""
+    """Return a whole graph's format of a tensor: without a device layout, NCHW for four axes, otherwise ND."""
     if ref.device_format == "DefaultFormat":
         return "NCHW" if len(ref.shape) == 4 else "ND"
     return ref.device_format
@@ -195,7 +195,7 @@ def _raw(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
 
 
 def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Bytes as elements of this shape, not copied; packed types are unpacked."""
+    """View bytes as elements of a shape; packed types are unpacked."""
     if dtype.name in PACKED:
         flat = widen(data, dtype.name)
         if shape == (-1,):
@@ -209,7 +209,7 @@ def _typed(data: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[
 
 
 def _stored(values: NDArray[Any], dtype: DType, how: Conversion) -> tuple[NDArray[Any], NDArray[Any], DType]:
-    """Return the values, the array of the file, and its number type."""
+    """Return the values, the array of the file, and its data type."""
     if dtype.name == "bfloat16" and how.float32:
         return values, widen(values, dtype.name), _FLOAT32
     if dtype.name == "int4":

@@ -1,4 +1,4 @@
-"""Which tensors of an event are wanted. Pure: no files, no clock, no bytes are read."""
+"""The choice of an event's tensors, by pure functions: without files, clock or bytes."""
 
 from dataclasses import dataclass, replace
 
@@ -21,14 +21,14 @@ EMPTY = "no elements"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The wanted tensors of an operator, and those that are not dumped although the request asks for them."""
+    """The tensors of an operator to dump, and the requested ones that are skipped."""
 
     wanted: tuple[TensorRef, ...] = ()
     skipped: tuple[tuple[int, str], ...] = ()  # slot, reason
 
 
 def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bool:
-    """Return whether an operator can have files at all. [spec ge 2.6]"""
+    """Return whether an operator can have files. [spec ge 2.6]"""
     without = WITHOUT_FILES[profile.skip_tables]
     if without is None:
         return True
@@ -38,7 +38,7 @@ def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bo
 
 
 def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -> Choice:
-    """Return the operands with bytes that no table excludes; attributes of whole graphs have no slot."""
+    """Return the operands with bytes that no table excludes; in whole graphs, attributes have no slot."""
     if not profile.host_operands:
         refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(filter(_is_tensor, refs)))
     hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
@@ -46,7 +46,7 @@ def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -
 
 
 def _is_tensor(ref: TensorRef) -> bool:
-    """Whether an operand of a whole graph is a tensor: constants on the host are attributes there."""
+    """Return whether an operand of a whole graph is a tensor; constants on the host are attributes."""
     return ref.address != 0 or ref.origin == "device"
 
 
@@ -67,11 +67,11 @@ def choose_parameters(request: DumpRequest, profile: Profile, refs: tuple[Tensor
 
 
 def _choose(profile: Profile, refs: tuple[TensorRef, ...], hidden: frozenset[int], why: str) -> Choice:
-    """Sort tensors into wanted and skipped."""
+    """Split tensors into those to dump and skipped ones."""
     wanted: list[TensorRef] = []
     skipped: list[tuple[int, str]] = []
     for ref in refs:
-        if ref.origin == "none":  # a type, a text, None: no tensor, so it is never requested
+        if ref.origin == "none":  # a type, a string or None, not a tensor
             continue
         reason = why if ref.slot in hidden else _reason(profile, ref)
         if reason is None:

@@ -1,11 +1,11 @@
-"""The exception dump of CANN: what is left of a kernel that the hardware stopped. [spec ge 2.9]
+"""The exception dump of CANN: a file for a kernel that the hardware stopped. [spec ge 2.9]
 
 It needs no ``MINDSPORE_DUMP_CONFIG``. ::
 
     {root}/extra-info/data-dump/{device}/exception_info.{stream}.{task}.{YYYYMMDDHHMMSSmmm}      lite
     {root}/extra-info/data-dump/{device}/{op_type}.{op_name}.{task}.{YYYYMMDDHHMMSSmmm}          full
 
-The kernel's object file, which the real one puts beside them, does not exist here.
+The kernel's object file, which the real one writes beside them, does not exist here.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class ExceptionDump:
     Attributes
     ----------
     written : list of str
-        Paths of the files so far.
+        Paths of the files that were written.
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class ExceptionDump:
         self._sink = Sink(disk=disk, durable=durable)
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
-        """Any kernel may fail; of those outside of graphs only the ones that did are reported."""
+        """Return whether an event may be a failure; of kernels outside of graphs, only failures are reported."""
         return isinstance(event, TaskEvent) and (event.graph_id != NO_GRAPH or event.error is not None)
 
     def graph_compiled(self, event: GraphEvent) -> None:
-        """Not asked for."""
+        """Do nothing; such events are not wanted."""
 
     def run_begin(self, event: RunEvent) -> None:
-        """Not asked for."""
+        """Do nothing; such events are not wanted."""
 
     def run_end(self, event: RunEvent) -> None:
-        """Not asked for."""
+        """Do nothing; such events are not wanted."""
 
     def before_task(self, event: TaskEvent) -> None:
-        """Nothing has failed yet."""
+        """Do nothing before a kernel."""
 
     def after_task(self, event: TaskEvent) -> None:
-        """Save a kernel that failed; a disk that has no room is logged, since the run ends anyway."""
+        """Save a kernel that failed; a failed write is only logged, since the run ends anyway."""
         if event.error is None:
             return
         stamp = self._clock.stamp_us()
@@ -102,7 +102,7 @@ class ExceptionDump:
 
 
 def _full(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData:
-    """The operator with its shapes."""
+    """Describe the operator with its shapes."""
     return DumpData(
         op_name=event.full_name,
         dump_time=stamp,
@@ -113,7 +113,7 @@ def _full(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData
 
 
 def _lite(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData:
-    """The kernel's arguments: sizes and addresses, no types, no names."""
+    """Describe the kernel's arguments by sizes and addresses, without types and names."""
     first = len(inputs)
     text = (
         f"device error {event.error_code}: kernel_name={event.full_name}, stream_id={event.stream_id}, "
@@ -130,5 +130,5 @@ def _lite(event: TaskEvent, inputs: Sequence[TensorRef], stamp: int) -> DumpData
 
 
 def _bare(ref: TensorRef, at: int) -> Item:
-    """An argument without type and shape."""
+    """Describe an argument without type and shape."""
     return Item(dtype=0, format=0, shape=(), size=ref.nbytes, address=ref.address, arg_index=at)

@@ -1,4 +1,4 @@
-"""NaN, infinities and overflows that a dump notices while it writes tensors."""
+"""NaN, infinities and overflows that a dump finds while it writes tensors."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ class Fact:
         ``NaN``, ``infinity`` or ``overflow``.
     op_type, op_name : str
     tensor : str
-        ``output.0``; empty for an overflow, which the device reports of an operator.
+        ``output.0``; empty for an overflow, which the device reports for an operator.
     graph_id, iteration : int or None
     count : int
-        Tensors or runs of operators of this kind.
+        Number of tensors, or of runs of operators, of this kind.
     path, line : str, int
-        The script's line that made the operator; "" and 0 if unknown.
+        The script's line of the operator; "" and 0 if unknown.
     """
 
     kind: str
@@ -164,7 +164,7 @@ class Findings:
 
 
 def _line(op_name: str, graph_id: int | None, docs: Mapping[int, IrDoc]) -> SourceLine | None:
-    """The script's line of an operator: of its own graph, else of any that has one of that name."""
+    """Return the script's line of an operator, from its own graph or from another one with such an operator."""
     own = [docs[graph_id]] if graph_id is not None and graph_id in docs else []
     for doc in (*own, *docs.values()):
         for node in doc.nodes:

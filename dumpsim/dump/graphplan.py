@@ -1,4 +1,4 @@
-"""The dump of a graph whose tasks are the same in every run: what is decided and encoded once, and what in each run."""
+"""The dump of a graph whose tasks are the same in every run; most decisions and encodings are made only once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,22 +13,22 @@ __all__ = ["GraphDump", "Listener"]
 
 
 class Listener(Protocol):
-    """The dump, as far as a plan of it needs it."""
+    """The methods of the dump that a plan calls."""
 
     def wants(self, event: TaskEvent) -> bool:
-        """Whether an event is one of those that are dumped."""
+        """Return whether an event is dumped."""
         ...
 
     def kernel_begins(self, event: TaskEvent) -> None:
-        """A dumped kernel is about to run."""
+        """Handle the start of a dumped kernel."""
         ...
 
     def before_task(self, event: TaskEvent) -> None:
-        """A dumped kernel is about to run, and its inputs are looked at."""
+        """Handle the start of a dumped kernel, and dump its inputs if needed."""
         ...
 
     def after_task(self, event: TaskEvent) -> None:
-        """A dumped kernel has run."""
+        """Handle the end of a dumped kernel."""
         ...
 
 
@@ -38,12 +38,12 @@ class GraphDump:
     Parameters
     ----------
     listener : Listener
-        Gets events of operators that cannot be planned.
+        Receives the events of operators that cannot be planned.
     capture : Capture
     trigger : Every
     iteration : Iteration
     holds : callable
-        Whether the choice of operators is still that of the plan.
+        Returns whether the selection of operators is still that of the plan.
     events : sequence of TaskEvent
     """
 
@@ -67,7 +67,7 @@ class GraphDump:
         self._followers: Sequence[Follower | None] | None = None
 
     def begin(self) -> Sequence[Follower | None] | None:
-        """What dumps the tensors of each task in the run that has begun."""
+        """Return the functions that dump the tensors of each task in the current run; None to end the plan."""
         if not self._holds():
             return None
         if not self._iteration.capturing or not self._events:
@@ -80,7 +80,7 @@ class GraphDump:
         return self._followers
 
     def _planned(self) -> list[Follower | None]:
-        """What dumps the tensors of each task; the first one reports that a run has begun."""
+        """Make the functions that dump the tensors of each task; the first one also reports the start of a run."""
         found: list[Follower | None] = []
         begun = False
         for event in self._events:
@@ -92,7 +92,7 @@ class GraphDump:
         return found
 
     def _follower(self, event: TaskEvent, *, begins: bool) -> Follower:
-        """What dumps the tensors of one task."""
+        """Make the functions that dump the tensors of one task."""
         listener = self._listener
         if not self._trigger.plans(event):
             return Follower(
@@ -111,7 +111,7 @@ class GraphDump:
         return Follower(begin, after)
 
     def _step(self, planned: Planned) -> Step | None:
-        """A part of it, with the account of tensors that are skipped."""
+        """Make one such function, which also counts the skipped tensors."""
         write, skipped = planned
         tally = self._capture.writes.tally
 
@@ -125,7 +125,7 @@ class GraphDump:
 
 
 def _now(event: TaskEvent, task_id: int, time_ns: int) -> TaskEvent:
-    """The event as it is in this run."""
+    """Return the event of the current run."""
     return replace(
         event,
         operands=current(event.operands),

@@ -1,4 +1,4 @@
-"""What a dump must know of the session that it listens to."""
+"""The data of a session that its dump needs."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Log = Callable[[str, str, str], None]  # level, the vendor's function, text
 
 
 def _silent(level: str, function: str, text: str) -> None:
-    """No log."""
+    """Log nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +26,27 @@ class SessionInfo:
     target, chip, jit_level : str
         ``Ascend``, ``GPU`` or ``CPU``; name of the chip; ``O0``, ``O1`` or ``O2``.
     saturation : bool
-        The chip stores the largest number for a result that is too large, not an infinity.
+        Whether the chip stores the largest number, not an infinity, for a result that is too large.
     rank, device_id : int
-        The rank of the tree: 0 before the script has asked for its own.
+        Rank in the tree (0 until the script initialises its communication), and device.
     member : int
-        The rank in the job; names the manifest.
+        Rank in the job, for the name of the manifest.
     clock : Clock
-        Where time stamps come from.
+        Source of time stamps.
     settings : RunSettings
         Overrides of the profile, manifest, append.
     disk : DiskFaults or None
-        Asked before every write.
+        Faults of the disk, which are checked before every write.
     control : DumpControl
-        Starts, stops and steps of the script itself.
+        The script's own starts, stops and steps.
     late_changes : callable
-        Warnings of what the script changed after the dump had started; asked when a run begins.
+        Returns warnings about changes by the script after the dump had started; called when a run begins.
     lifetimes : callable
-        Life times of the device's tensors, for the manifest; objects with the attributes of `manifest.BufferEntry`.
+        Returns lifetimes of the device's tensors, as objects with the attributes of `manifest.BufferEntry`.
     layouts : callable
-        How tensors lie on the ranks, for the manifest; objects with the attributes of `manifest.LayoutEntry`.
+        Returns layouts of tensors on the ranks, as objects with the attributes of `manifest.LayoutEntry`.
     log : callable
-        Gets level (``WARNING``, ``ERROR``), the vendor's function and the text.
+        Function of level (``WARNING``, ``ERROR``), the vendor's function and the text.
     """
 
     target: str

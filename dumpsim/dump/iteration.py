@@ -1,4 +1,4 @@
-"""Which number the running iteration has, and whether it is dumped. [spec mindspore 3.3, decisions]"""
+"""The number of the current iteration, and whether it is dumped. [spec mindspore 3.3, decisions]"""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ class IterationCounter:
     Parameters
     ----------
     rule : str
-        ``process``: every run of a root graph takes the next number of one count; the graph of a data sink takes none.
-        ``model``: the runs of the graph before this one.
-        ``graph``: a run happens in the present number, and afterwards the number is that of the runs so far of the
-        graph that has just run.
+        ``process``: runs of root graphs are numbered consecutively; the graph of a data sink has no number.
+        ``model``: the number of earlier runs of the graph.
+        ``graph``: a run has the current number; afterwards, the current number becomes the number of runs of the graph
+        that has just run.
     first : int
         ``initial_iteration``.
 
@@ -39,7 +39,7 @@ class IterationCounter:
         self.current = first
         self._rule = rule
         self._first = first
-        self._last = first - 1  # the number that the process gave out last
+        self._last = first - 1  # the last number of rule "process"
         self._runs: dict[object, int] = {}
         self._after_dataset = False
 
@@ -54,14 +54,14 @@ class IterationCounter:
         return self.current
 
     def begin(self, root: object, *, dataset: bool = False) -> int:
-        """The number of the run that begins."""
+        """Begin a run, and return its number."""
         self.current = self.coming(root, dataset=dataset)
         if self._rule == "process" and not dataset:
             self._last += 1
         return self.current
 
     def end(self, root: object, *, dataset: bool = False) -> None:
-        """The run has ended."""
+        """End a run."""
         runs = self._runs[root] = self._runs.get(root, 0) + 1
         self._after_dataset = dataset
         if self._rule == "graph":
@@ -70,16 +70,16 @@ class IterationCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When something is dumped: it stays true for work that runs later.
+    """The iteration and time of a dump, as an immutable value for work that runs later.
 
     Attributes
     ----------
     number : int
-        Of the iteration, or the step that the script counts.
+        Number of the iteration, or the script's own step.
     run : int
-        Runs of the root graph before this one: what GE calls the iteration.
+        Number of earlier runs of the root graph, which GE calls the iteration.
     time_ns : int
-        When the step began.
+        Start of the step.
     """
 
     number: int
@@ -88,23 +88,23 @@ class Moment:
 
 
 class Iteration:
-    """The running iteration of a dump.
+    """The current iteration of a dump.
 
     Parameters
     ----------
     counter : IterationCounter
     steps : Steps
-        The iterations that the config asks for.
+        The iterations that the config selects.
     control : DumpControl
-        Scripts may count, start and stop themselves.
+        The script's own starts, stops and steps.
     enabled : bool
-        Whether the config dumps anything at all.
+        Whether the config dumps anything.
 
     Attributes
     ----------
     moment : Moment
     capturing : bool
-        Whether the present iteration is dumped.
+        Whether the current iteration is dumped.
     """
 
     def __init__(self, counter: IterationCounter, steps: Steps, control: DumpControl, *, enabled: bool) -> None:
@@ -122,17 +122,17 @@ class Iteration:
         return number if self._control.user_step is None else self._control.user_step
 
     def begin(self, root: object, *, run: int, time_ns: int, dataset: bool) -> Moment:
-        """A run begins."""
+        """Begin a run."""
         self._counter.begin(root, dataset=dataset)
         return self._look(run, time_ns)
 
     def end(self, root: object, *, dataset: bool) -> None:
-        """A run has ended; what comes before the next one belongs to the number that comes."""
+        """End a run; tasks before the next run belong to the next number."""
         self._counter.end(root, dataset=dataset)
         self._look(self.moment.run, self.moment.time_ns)
 
     def _look(self, run: int, time_ns: int) -> Moment:
-        """Number the step that comes, and see whether its tasks are dumped."""
+        """Update the number of the next step, and whether its tasks are dumped."""
         control = self._control
         number = self._counter.current if control.user_step is None else control.user_step
         asked = control.running if control.dynamic else number in self._steps

@@ -1,4 +1,4 @@
-"""The account of a job: what the dumps of its ranks have asked for, captured and written, and how the ranks ended."""
+"""The account of a job: what the dumps of its ranks requested, captured and wrote, and how the ranks ended."""
 
 import json
 import os
@@ -13,21 +13,21 @@ from dumpsim.dump.summary import Summary, human_size
 
 __all__ = ["VARIABLE", "Account", "JobAccounts", "rank_text", "write_json"]
 
-VARIABLE = "DUMPSIM_JOB"  # the directory that gets the accounts of a rank that is a process of its own
+VARIABLE = "DUMPSIM_JOB"  # directory for the accounts of ranks with their own process
 
-_LONGEST = 1 << 24  # bytes of an account
+_LONGEST = 1 << 24  # largest size of an account in bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One dump of a rank, as the job counts it; the fields are those of `Summary`.
+    """The account of one dump of a rank, with the fields of `Summary`.
 
     Attributes
     ----------
     rank : int
-        The rank in the job, which may differ from that of the directory.
+        Rank in the job, which may differ from that of the directory.
     notes : tuple of str
-        Notes and what was noticed of the tensors, as text.
+        Notes and findings, as text.
     """
 
     rank: int
@@ -45,7 +45,7 @@ class Account:
 
     @classmethod
     def of(cls, rank: int, summary: Summary) -> "Account":
-        """The account of a rank's finished dump."""
+        """Make the account of a rank's finished dump."""
         return cls(
             rank=rank,
             path=summary.path,
@@ -68,7 +68,7 @@ class JobAccounts:
     Attributes
     ----------
     reported : bool
-        Somebody reports them at the end.
+        Whether a report is registered for the end.
 
     Examples
     --------
@@ -91,19 +91,19 @@ class JobAccounts:
         self._of.append(account)
 
     def read(self, directory: str) -> None:
-        """Add what the ranks of a job have left in a directory by `leave`."""
+        """Add the accounts that the ranks of a job have written to a directory by `leave`."""
         for name in sorted(os.listdir(directory)):
             if name.endswith(".json"):
                 self.take(json.loads(read_bytes(os.path.join(directory, name), _LONGEST)))
 
     def take(self, document: Mapping[str, Any]) -> None:
-        """Add an account that was JSON meanwhile."""
+        """Add an account from its JSON document."""
         skipped = tuple((str(reason), int(count)) for reason, count in document["skipped"])
         self.add(Account(**{**document, "skipped": skipped, "notes": tuple(document["notes"])}))
 
     @classmethod
     def render(cls, documents: Iterable[Mapping[str, Any]], ranks: int) -> str:
-        """The lines for people, of accounts that were JSON meanwhile."""
+        """Format the report of accounts from their JSON documents."""
         accounts = cls()
         for document in documents:
             accounts.take(document)
@@ -111,12 +111,12 @@ class JobAccounts:
 
     @staticmethod
     def leave(account: Account, directory: str) -> None:
-        """Write an account where `read` finds it; it appears under its name when it is whole."""
+        """Write an account to a directory for `read`; the file appears when it is complete."""
         number = sum(name.endswith(".json") for name in os.listdir(directory))
         write_json(os.path.join(directory, f"rank_{account.rank}-{os.getpid()}-{number}.json"), asdict(account))
 
     def document(self, ranks: int, endings: Mapping[int, str]) -> dict[str, Any]:
-        """What a program wants to know: how each rank ended, and its dumps."""
+        """Return the account as a JSON document: how each rank ended, and its dumps."""
         dumps: dict[int, list[dict[str, Any]]] = {}
         for account in self._ordered():
             entry = asdict(account) | {"skipped": dict(account.skipped), "notes": list(account.notes)}
@@ -128,12 +128,12 @@ class JobAccounts:
         }
 
     def text(self, ranks: int, endings: Mapping[int, str] | None = None) -> str:
-        """The lines for people; ranks of which the same is to be said share a line.
+        """Format the report; ranks with the same text share a line.
 
         Parameters
         ----------
         ranks : int
-            How many the job has.
+            Number of ranks of the job.
         endings : mapping of int to str, optional
             How each rank ended.
         """
@@ -143,9 +143,9 @@ class JobAccounts:
             for account in self._ordered():
                 by_rank.setdefault(account.rank, []).append(account)
             lines += [f"dumpsim: {_common(account.path for account in self._of)}"]
-            said = {rank: "; then ".join(map(_one, found)) for rank, found in by_rank.items()}
-            said |= {rank: "no dump" for rank in range(ranks) if rank not in said}
-            lines += [f"  {who}: {what}" for who, what in _shared(said)]
+            texts = {rank: "; then ".join(map(_one, found)) for rank, found in by_rank.items()}
+            texts |= {rank: "no dump" for rank in range(ranks) if rank not in texts}
+            lines += [f"  {who}: {what}" for who, what in _shared(texts)]
             lines += [f"dumpsim: {ranks} rank{'s' * (ranks != 1)}: {_total(self._of)}"]
             lines += self._notes(ranks)
             found = [account.following for account in self._ordered() if account.following]
@@ -160,18 +160,18 @@ class JobAccounts:
         return sorted(self._of, key=lambda account: account.rank)
 
     def _notes(self, ranks: int) -> list[str]:
-        """What a user must know, each once, with the ranks that say it where not all do."""
-        said: dict[str, list[int]] = {}
+        """Format each note once, with its ranks unless all ranks have it."""
+        notes: dict[str, list[int]] = {}
         for account in self._ordered():
             for text in account.notes:
-                said.setdefault(text, []).append(account.rank)
+                notes.setdefault(text, []).append(account.rank)
         return [
-            f"dumpsim: {'' if len(set(who)) == ranks else rank_text(who) + ': '}{text}" for text, who in said.items()
+            f"dumpsim: {'' if len(set(who)) == ranks else rank_text(who) + ': '}{text}" for text, who in notes.items()
         ]
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Write a file that appears under its name when it is whole."""
+    """Write a JSON file, which appears under its name when it is complete."""
     descriptor, part = create(os.path.dirname(path), 0o644)
     try:
         left = memoryview(json.dumps(document, indent=1, ensure_ascii=False).encode())
@@ -186,7 +186,7 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
 
 def rank_text(ranks: Iterable[int]) -> str:
-    """Ranks as people say them.
+    """Format ranks for people.
 
     Examples
     --------
@@ -205,16 +205,16 @@ def rank_text(ranks: Iterable[int]) -> str:
 
 
 def _urgency(command: str) -> int:
-    """The place of a command to type next: what a rank has found comes before what all of them have written."""
+    """Return the priority of a next command: one about a finding of a rank comes before others."""
     order = ("first", "stat", "ls", "check")
-    return next((place for place, word in enumerate(order) if command.startswith(f"dumpsim {word} ")), len(order))
+    return next((index for index, word in enumerate(order) if command.startswith(f"dumpsim {word} ")), len(order))
 
 
-def _shared(said: Mapping[int, str]) -> list[tuple[str, str]]:
-    """Who says what, in the order of the first rank that says it."""
+def _shared(texts: Mapping[int, str]) -> list[tuple[str, str]]:
+    """Group ranks by their text, in the order of the first rank of each group."""
     by_text: dict[str, list[int]] = {}
-    for rank in sorted(said):
-        by_text.setdefault(said[rank], []).append(rank)
+    for rank in sorted(texts):
+        by_text.setdefault(texts[rank], []).append(rank)
     return [(rank_text(who), what) for what, who in by_text.items()]
 
 
@@ -228,7 +228,7 @@ def _total(accounts: Sequence[Account]) -> str:
 
 
 def _counts(accounts: Sequence[Account]) -> str:
-    """``asked 3, captured 2, skipped 1 (1 reason), written 2 tensors``"""
+    """Format counts: ``asked 3, captured 2, skipped 1 (1 reason), written 2 tensors``."""
     asked, captured = sum(one.asked for one in accounts), sum(one.captured for one in accounts)
     tensors, rows = sum(one.tensors for one in accounts), sum(one.rows for one in accounts)
     skipped: Counter[str] = Counter()
@@ -243,6 +243,6 @@ def _counts(accounts: Sequence[Account]) -> str:
 
 
 def _common(paths: Iterable[str]) -> str:
-    """The directory that holds the trees of all ranks."""
+    """Return the common directory of the trees of all ranks."""
     found = {os.path.dirname(path) if os.path.basename(path).startswith("rank_") else path for path in paths}
     return os.path.commonpath(found)

@@ -1,4 +1,4 @@
-"""The directory that an operator's tensors go to: one class for each shape of tree."""
+"""The directory of an operator's tensors: one class for each kind of tree."""
 
 from typing import Protocol
 
@@ -14,30 +14,30 @@ __all__ = ["Location", "locate"]
 
 
 class Location(Protocol):
-    """A tree, as far as tensors go into it."""
+    """A tree with the directories of tensors."""
 
-    root: str  # what the summary and the manifest take as the dump's directory
-    owner: str  # whose dump it is, among those that share the directory
+    root: str  # the dump's directory in summary and manifest
+    owner: str  # the rank or device, among those that share the directory
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
-        """Where the operator's tensors go."""
+        """Return the directory of the operator's tensors."""
         ...
 
     def graph_id(self, event: TaskEvent) -> int:
-        """The graph that records name."""
+        """Return the number of the graph in records."""
         ...
 
     def exists(self) -> bool:
-        """Whether a dump of this rank or device is there already."""
+        """Return whether a dump of this rank or device exists."""
         ...
 
     def newest_stamp(self) -> int:
-        """The greatest time stamp of that dump."""
+        """Return the largest time stamp of that dump."""
         ...
 
 
 class RankLocation:
-    """By rank, net, graph and iteration."""
+    """A tree by rank, net, graph and iteration."""
 
     def __init__(self, tree: Tree, *, root_graphs: bool) -> None:
         self.tree = tree
@@ -46,33 +46,33 @@ class RankLocation:
         self._root_graphs = root_graphs
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
-        """Where the operator's tensors go."""
+        """Return the directory of the operator's tensors."""
         return self.tree.data(self.graph_id(event), moment.number)
 
     def graph_id(self, event: TaskEvent) -> int:
-        """The root graph's or the kernel graph's own number."""
+        """Return the number of the root graph or of the kernel graph."""
         return event.root_graph_id if self._root_graphs else event.graph_id
 
     def exists(self) -> bool:
-        """Whether the rank has dumped here before."""
+        """Return whether a dump of the rank exists."""
         return self.tree.exists()
 
     def newest_stamp(self) -> int:
-        """The greatest time stamp of that dump."""
+        """Return the largest time stamp of that dump."""
         return newest_stamp(self.root)
 
 
 class ModelLocation:
-    """By step, time, device, model and iteration."""
+    """A tree by step, time, device, model and iteration."""
 
     def __init__(self, tree: ModelTree) -> None:
         self.tree = tree
         self.root = tree.root
         self.owner = f"device_{tree.device_id}"
-        self._began_ns: int | None = None  # GE takes its time once, ACL is configured again in each step
+        self._began_ns: int | None = None  # GE takes the time once, ACL in each step, since it is configured again
 
     def directory(self, event: TaskEvent, moment: Moment) -> str:
-        """Where the operator's tensors go."""
+        """Return the directory of the operator's tensors."""
         if self._began_ns is None or self.tree.step_level:
             self._began_ns = moment.time_ns or event.time_ns
         time_ns = self._began_ns
@@ -81,20 +81,20 @@ class ModelLocation:
         return self.tree.data(moment.number, time_ns, event.model_name, event.model_id, moment.run)
 
     def graph_id(self, event: TaskEvent) -> int:
-        """The kernel graph's own number."""
+        """Return the number of the kernel graph."""
         return event.graph_id
 
     def exists(self) -> bool:
-        """Whether the device has dumped here before."""
+        """Return whether a dump of the device exists."""
         return self.tree.exists()
 
     def newest_stamp(self) -> int:
-        """The greatest time stamp of that dump."""
+        """Return the largest time stamp of that dump."""
         return self.tree.newest_stamp()
 
 
 def locate(profile: Profile, request: DumpRequest, info: SessionInfo) -> RankLocation | ModelLocation:
-    """The tree of a run."""
+    """Return the tree of a run."""
     if profile.tree == "model":
         tree = ModelTree(path=request.path, device_id=info.device_id, step_level=profile.step_level)
         return ModelLocation(tree)

@@ -1,4 +1,4 @@
-"""``dumpsim-manifest.json``: what the vendor's tree does not say of a dump. It never stands inside a vendor tree.
+"""``dumpsim-manifest.json``: facts about a dump that the vendor's tree does not have. It is never inside such a tree.
 [design]"""
 
 import contextlib
@@ -16,11 +16,11 @@ from dumpsim.core.partname import part_name
 
 __all__ = ["BufferEntry", "FileEntry", "FindingEntry", "LayoutEntry", "Manifest", "Spool", "path_for"]
 
-_TOGETHER = 256  # entries of one line of the spool: encoding one by one costs several times as much
+_TOGETHER = 256  # entries of one line of the spool; encoding them one by one would take several times as long
 
 
 class FileEntry(BaseModel):
-    """One npy file, with the device's own ids, which names do not tell."""
+    """One npy file, with the device's own ids, which the file's name does not have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class FileEntry(BaseModel):
 
 
 class BufferEntry(BaseModel):
-    """When a tensor of the device held its memory, by the kernels that first and last needed it."""
+    """The lifetime of a tensor of the device, by the kernels that first and last use its memory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
@@ -50,7 +50,7 @@ class BufferEntry(BaseModel):
 
 
 class LayoutEntry(BaseModel):
-    """How a tensor lies on the ranks; see `dumpsim.core.tensorlayout.TensorLayout`."""
+    """The layout of a tensor on the ranks; see `dumpsim.core.tensorlayout.TensorLayout`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
@@ -61,11 +61,11 @@ class LayoutEntry(BaseModel):
     device_matrix: tuple[int, ...]
     tensor_map: tuple[int | tuple[int, ...], ...]
     shape: tuple[int, ...]
-    summed: tuple[int, ...] = ()  # device dimensions along which the ranks hold terms of a sum
+    summed: tuple[int, ...] = ()  # device dimensions along which the ranks have terms of a sum
 
 
 class FindingEntry(BaseModel):
-    """The first NaN, infinity or overflow that the dump noticed, and how many there are."""
+    """The first NaN, infinity or overflow that the dump found, and the number of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
@@ -81,7 +81,7 @@ class FindingEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The account of one rank's dump."""
+    """The manifest of one rank's dump."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -114,37 +114,37 @@ class Manifest(BaseModel):
 
 
 class Spool:
-    """Entries of the manifest, kept on disk until the end, so that a long dump needs no memory for them."""
+    """The manifest's entries of files, stored on disk until the end, so that a long dump does not need memory."""
 
     def __init__(self) -> None:
         self._file: TextIO | None = None
         self._recent: list[tuple[Any, ...]] = []
 
     def add(self, *fields: Any) -> None:
-        """Keep one entry, its fields in the order of `FileEntry`."""
+        """Add an entry, with its fields in the order of `FileEntry`."""
         self._recent.append(fields)
         if len(self._recent) == _TOGETHER:
             self._flush()
 
     def _flush(self) -> None:
-        """Put the latest entries on disk, as one line."""
+        """Write the latest entries to disk, as one line."""
         if not self._recent:
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - lives as long as the spool
-            # a dump that is never finished leaves nothing open; at exit the manifest still has to be written
+            self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - open as long as the spool exists
+            # close the file of a dump that is never finished, but not at exit, when the manifest may yet be written
             weakref.finalize(self, self._file.close).atexit = False
         self._file.write(json.dumps(self._recent, ensure_ascii=False) + "\n")
         self._recent.clear()
 
     def finish(self, manifest: Manifest, path: str) -> None:
-        """Write the manifest, its entries streamed into place.
+        """Write the manifest, with the entries copied from disk.
 
         Raises
         ------
         DumpWriteError
         """
-        left_out = {"files"} if manifest.layouts else {"files", "layouts"}  # only networks that are sliced have any
+        left_out = {"files"} if manifest.layouts else {"files", "layouts"}  # only sliced networks have layouts
         head = json.dumps(manifest.model_dump(exclude=left_out), indent=1, ensure_ascii=False)
         names = tuple(FileEntry.model_fields)
         part = os.path.join(os.path.dirname(path), part_name())
@@ -172,7 +172,7 @@ class Spool:
 
 
 def path_for(path: str, rank: int) -> str:
-    """The manifest's path of a rank: ranks beside the first get their number into the name.
+    """Return the path of a rank's manifest; for ranks other than 0 the name has the number.
 
     Examples
     --------

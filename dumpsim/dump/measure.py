@@ -19,21 +19,21 @@ from dumpsim.tensor.stats import Statistics, statistics
 __all__ = ["Measured", "device_cells", "finite", "host_cells", "is_finite"]
 
 _SLICE = 20480  # elements that 2.10 hashes at a time [spec mindspore 4.2]
-_SINGLE = 4  # bytes of the smallest numbers that have fast sums of products
-_FEW = 64  # elements up to which numpy is faster than the kernel of all statistics
-_LARGE = 1 << 23  # bytes from which threads pay
+_SINGLE = 4  # bytes of the smallest type with a fast dot product
+_FEW = 64  # largest number of elements for which numpy is faster than the statistics kernel
+_LARGE = 1 << 23  # smallest size in bytes for which threads are faster
 _THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The cells of a row, and what is known of its elements beside.
+    """The cells of a row, and whether the tensor is finite.
 
     Attributes
     ----------
     cells : tuple of str
     nan, infinite : bool or None
-        Whether an element is NaN or infinite; None where nothing was measured.
+        Whether an element is NaN or infinite; None if it was not computed.
     """
 
     cells: tuple[str, ...]
@@ -42,16 +42,16 @@ class Measured:
 
 
 def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] | None = None) -> Measured:
-    """Cells of statistics and digests, in the order of their names.
+    """Compute the cells of statistics and digests, in the order of their names.
 
     Parameters
     ----------
     values : ndarray
-        The tensor in its own number type: bfloat16 is not widened, so that digests are those of the raw bytes.
+        The tensor in its own data type: bfloat16 is not widened, so that digests are those of the raw bytes.
     names : sequence of str
-        Of statistics, or of digests: ``md5``, ``sha1``.
+        Names of statistics, or of digests (``md5``, ``sha1``).
     hashed : ndarray, optional
-        What digests are of, where that is not all of `values`.
+        The array for digests, by default `values`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] 
 
 
 def device_cells(values: NDArray[Any], names: Sequence[str], precision: str) -> Measured:
-    """Cells as the device's kernels give them, ``null`` where a kernel does not take the number type.
+    """Compute the cells as the device's kernels do; ``null`` if a kernel does not support the data type.
 
     Examples
     --------
@@ -94,10 +94,10 @@ def device_cells(values: NDArray[Any], names: Sequence[str], precision: str) -> 
 
 
 def finite(values: NDArray[Any]) -> bool:
-    """Return whether a tensor has no NaN and no infinity, or no number type of numpy that could have them.
+    """Return whether a tensor has no NaN and no infinity, or has no floating-point type of numpy.
 
-    One pass at the speed of memory, which is small beside writing the tensor: a sum of squares that is finite has no
-    other terms.
+    It takes one pass at the speed of memory, which is fast compared with writing the tensor: if the sum of squares is
+    finite, so are all elements.
 
     Examples
     --------
@@ -117,20 +117,20 @@ def finite(values: NDArray[Any]) -> bool:
 
 
 def is_finite(values: NDArray[Any]) -> bool:
-    """Whether no element is infinite or NaN."""
+    """Return whether no element is infinite or NaN."""
     found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
     return not (found.nan or found.positive_inf or found.negative_inf)
 
 
 def _sliced(values: NDArray[Any]) -> str:
-    """SHA1 of the hex digests of consecutive slices. [spec mindspore 4.2]"""
+    """Compute the SHA1 of the hex digests of consecutive slices. [spec mindspore 4.2]"""
     flat = np.ascontiguousarray(values).reshape(-1)
     slices = [flat[start : start + _SLICE] for start in range(0, flat.size, _SLICE)]
     return hashlib.sha1("".join(digest(slices, "sha1")).encode(), usedforsecurity=False).hexdigest()
 
 
 def _printed(value: Any) -> str:
-    """A numpy scalar as the device's result tensor prints it. [spec mindspore 4.3]"""
+    """Format a numpy scalar as the device's result tensor is printed. [spec mindspore 4.3]"""
     if value is None:
         return number(None)
     if isinstance(value, np.bool_):

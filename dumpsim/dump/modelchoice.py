@@ -1,4 +1,4 @@
-"""The operators of loaded models that a request chooses by name and execution order. [spec ge 2.6]"""
+"""The operators of loaded models that a request selects by name and execution order. [spec ge 2.6]"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,38 +10,38 @@ __all__ = ["ModelChoice", "Names"]
 
 
 class Names:
-    """The operators of the models that were loaded, for messages about names that no model has."""
+    """The operators of the loaded models, for messages about unknown names."""
 
     def __init__(self) -> None:
         self._all: dict[str, None] = {}
         self._fused: dict[str, str] = {}  # operators that a fused one replaced
 
     def add(self, event: GraphEvent) -> None:
-        """Take the names of a loaded model."""
+        """Add the names of a loaded model."""
         self._all.update(dict.fromkeys((*event.execution_order, *event.readers)))
         self._fused.update({name: fused for fused, names in event.originals.items() for name in names})
 
     def missing(self, wanted: Iterable[str], *, fused: bool) -> Iterator[str]:
-        """A sentence for each name that no model has.
+        """Iterate over messages for the names that no model has.
 
         Parameters
         ----------
         wanted : iterable of str
         fused : bool
-            Names of operators that were fused will do.
+            Whether names of operators that were fused are allowed.
         """
         for name in wanted:
             if name in self._all or (fused and name in self._fused):
                 continue
             if name in self._fused:
-                yield f"{name!r} was fused into {self._fused[name]!r}: give that name"
+                yield f"{name!r} was fused into {self._fused[name]!r}: use that name"
                 continue
             meant = nearest(name, (*self._all, *self._fused)) if self._all else None
             yield f"no loaded model has an operator {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 class ModelChoice:
-    """What `ModelRule` objects choose.
+    """The operators that `ModelRule` objects select.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ class ModelChoice:
     def __init__(self, rules: Sequence[ModelRule]) -> None:
         self._rules = tuple(rules)
         self._ranged: dict[tuple[int, str], None] = {}  # model and operator
-        self._readers: dict[tuple[int, str], tuple[str, ...]] = {}  # what reads an input of the model
+        self._readers: dict[tuple[int, str], tuple[str, ...]] = {}  # operators that read an input of the model
         self.names = Names()
 
     def replace(self, rules: Sequence[ModelRule]) -> None:
-        """Choose by other rules, among the models that are loaded from now on."""
+        """Use other rules for the models that are loaded from now on."""
         self._rules = tuple(rules)
 
     def loaded(self, event: GraphEvent) -> tuple[str, ...]:
-        """Take a model that was loaded; returns warnings."""
+        """Add a loaded model; return warnings."""
         self.names.add(event)
         for data, readers in event.readers.items():
             self._readers[event.model_id, data] = readers
@@ -85,7 +85,7 @@ class ModelChoice:
         return tuple(warnings)
 
     def selects(self, event: TaskEvent) -> bool:
-        """Whether an operator of a model is chosen."""
+        """Return whether an operator of a model is selected."""
         rules = tuple(self._of(event.model_name))
         if any(rule.whole for rule in rules):
             return True
@@ -96,7 +96,7 @@ class ModelChoice:
         return not names.isdisjoint(found) or any((event.model_id, name) in self._ranged for name in ranged)
 
     def blocked(self, event: TaskEvent) -> tuple[frozenset[int], frozenset[int]]:
-        """Slots of inputs and of outputs that are left out of the dump of an operator."""
+        """Return the slots of inputs and of outputs of an operator that are not dumped."""
         inputs: frozenset[int] = frozenset()
         outputs: frozenset[int] = frozenset()
         for rule in self._of(event.model_name):
@@ -106,7 +106,7 @@ class ModelChoice:
         return inputs, outputs
 
     def unused(self) -> Iterator[str]:
-        """A sentence for each name of a rule that no loaded model has."""
+        """Iterate over messages for names in rules that no loaded model has."""
         wanted = [
             name for rule in self._rules for name in (*(rule.names or ()), *(n for pair in rule.ranges for n in pair))
         ]
@@ -117,7 +117,7 @@ class ModelChoice:
 
 
 def _between(order: Sequence[str], begin: str, end: str) -> tuple[list[str], bool]:
-    """The operators of a range, and whether the range was well formed: GE's automaton. [spec ge 2.6]
+    """Return the operators of a range, and whether the range is valid, by GE's state machine. [spec ge 2.6]
 
     Examples
     --------

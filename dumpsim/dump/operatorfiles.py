@@ -1,4 +1,4 @@
-"""One binary file for each operator, with all its tensors as they lie in device memory. [spec ge 3.1-3.5]"""
+"""One binary file for each operator, with the bytes of all its tensors in device memory. [spec ge 3.1-3.5]"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ __all__ = ["OperatorFiles", "describe", "name_head"]
 
 
 class OperatorFiles:
-    """Turns an operator's tensors into one file, straight from device memory."""
+    """Writes the tensors of an operator to one file, directly from device memory."""
 
     splits = False
 
@@ -31,7 +31,7 @@ class OperatorFiles:
     def operator(
         self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
     ) -> None:
-        """Write one file; where all tensors are empty there is none."""
+        """Write one file, or no file if all tensors are empty."""
         refs = [ref for ref in (*inputs, *outputs) if ref.nbytes]
         if not refs:
             return
@@ -47,20 +47,20 @@ class OperatorFiles:
                 self._writes.add(directory, written, source, ref)
 
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-        """Prepare the file of an operator that runs again and again: names and times are put in, bytes are not
-        copied."""
-        places = [(ref, reader_of(ref)) for ref in (*inputs, *outputs) if ref.nbytes]
+        """Prepare the file of an operator that runs repeatedly: each run only adds names and times, and copies no
+        bytes."""
+        readers = [(ref, reader_of(ref)) for ref in (*inputs, *outputs) if ref.nbytes]
         head = name_head(source)
-        if not places or not fits(head):
+        if not readers or not fits(head):
             return later(self, source, inputs, outputs)
         header_of = HeaderPlan(_data(source, inputs, outputs, 0)).at
-        size, count = sum(ref.nbytes for ref, _ in places), len(places)
+        size, count = sum(ref.nbytes for ref, _ in readers), len(readers)
         cost_ns = FILE_NS + size // BYTES_PER_NS
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
         def dump(directory: str, iteration: int, task_id: int) -> None:
             nonlocal source, head
-            if task_id != source.task_id:  # those of a model are the same in every run
+            if task_id != source.task_id:  # the tasks of a model have the same ids in every run
                 source = replace(source, task_id=task_id)
                 head = name_head(source)
             tally.asked += count
@@ -69,16 +69,16 @@ class OperatorFiles:
             stamp = clock.stamp_us()
             name = f"{head}{stamp}"
             try:
-                write(directory, name, (header_of(stamp), *[place().data for _, place in places]))
+                write(directory, name, (header_of(stamp), *[read().data for _, read in readers]))
             except DumpWriteError as error:
                 writes.failed(error)
             else:
-                writes.add_places(directory, name, source, places)
+                writes.add_readers(directory, name, source, readers)
 
         return dump
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
-        """Write what the device says of an overflow: one output of bytes."""
+        """Write the device's record of an overflow, as an output of bytes."""
         self._clock.advance(FILE_NS)
         op_type, op_name = OPDEBUG
         name = _name(op_type, op_name, source, self._clock.stamp_us())
@@ -87,13 +87,13 @@ class OperatorFiles:
         self._write(directory, str(name), data, [record])
 
     def _write(self, directory: str, name: str, data: DumpData, payload: Sequence["bytes | memoryview"]) -> str | None:
-        """Write a file; the name that it got."""
+        """Write a file; return its name, or None if it failed."""
         parts = [header(data), *payload]
         return store(self._sink, directory, name, parts, bin_number, self._writes.attempt)
 
 
 def _data(source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef], dump_time: int) -> DumpData:
-    """What a header says of an operator."""
+    """Describe an operator for the header."""
     return DumpData(
         op_name=source.full_name,
         dump_time=dump_time,
@@ -104,7 +104,7 @@ def _data(source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorR
 
 
 def describe(ref: TensorRef) -> Item:
-    """What a header says of a tensor: GE counts the elements of int4, a shape of MindSpore may count its pairs."""
+    """Describe a tensor for the header; GE counts the elements of int4, a shape of MindSpore may count pairs."""
     pairs = ref.device_dtype.name == "int4" and bool(ref.shape) and prod(ref.device_shape) == ref.nbytes
     shape, original = (
         (*found[:-1], found[-1] * 2) if pairs and found else found for found in (ref.device_shape, ref.shape)
@@ -120,17 +120,17 @@ def describe(ref: TensorRef) -> Item:
     )
 
 
-_ABSENT = Item(dtype=0, format=format_number("ND"), shape=(), size=0)  # keeps the numbers of those after it
+_ABSENT = Item(dtype=0, format=format_number("ND"), shape=(), size=0)  # a slot that is not dumped
 
 
 def _items(refs: Sequence[TensorRef]) -> "list[Item]":
-    """The tensors by slot; slots that are not dumped are empty."""
+    """Describe tensors by slot; slots that are not dumped are empty."""
     found = {ref.slot: describe(ref) for ref in refs}
     return [found.get(slot, _ABSENT) for slot in range(max(found, default=-1) + 1)]
 
 
 def _original(item: Item, at: int, source: Source) -> Item:
-    """An output with the operator that a fused one ends with."""
+    """Add the last operator of a fused one to its output."""
     if not source.original_names or not item.dtype:
         return item
     return replace(
@@ -143,7 +143,7 @@ def _original(item: Item, at: int, source: Source) -> Item:
 
 
 def name_head(source: Source) -> str:
-    """The name of an operator's file up to its time stamp."""
+    """Return the name of an operator's file up to the time stamp."""
     return str(_name(source.op_type, source.full_name, source, 0)).removesuffix("0")
 
 

@@ -32,13 +32,13 @@ __all__ = ["OperatorStatistics", "processor_values"]
 _MEASURED = frozenset(
     ("bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 )
-_NORMED = frozenset({"bfloat16", "float16", "float32"})  # types that the kernel of the norm takes
-_MOST = 10  # tensors that a kernel measures
-_FINITE = f"%.{DIGITS}g,%.{DIGITS}g,%.{DIGITS}g,%d,0,0,0\n"  # the values of `opcsv.ALL` where all numbers are finite
+_NORMED = frozenset({"bfloat16", "float16", "float32"})  # types that the kernel of the norm supports
+_MOST = 10  # largest number of tensors of an operator that kernels measure
+_FINITE = f"%.{DIGITS}g,%.{DIGITS}g,%.{DIGITS}g,%d,0,0,0\n"  # the values of `opcsv.ALL` if all elements are finite
 
 
 class _Known:
-    """The values of a row, and of which version of the bytes they are."""
+    """The statistics of a row, and the version of the bytes from which they were computed."""
 
     __slots__ = ("text", "version")
 
@@ -48,12 +48,12 @@ class _Known:
 
 
 class OperatorStatistics:
-    """Measures the tensors of an operator as they lie in device memory.
+    """Measures the tensors of an operator in device memory.
 
     Parameters
     ----------
     statistics : RequestedStatistics
-        Without names: all that the device's processor writes; else kernels measure those that are named.
+        Without names, the device's processor measures all statistics; otherwise kernels measure the named ones.
     """
 
     splits = False
@@ -63,7 +63,7 @@ class OperatorStatistics:
         self._sink = sink
         self._writes = writes
         self._clock = clock
-        self._known: dict[tuple[int, int, str], _Known] = {}  # by place
+        self._known: dict[tuple[int, int, str], _Known] = {}  # by address, size and type
         self._files = OperatorFiles(sink=sink, writes=writes, clock=clock)
 
     def operator(
@@ -94,12 +94,11 @@ class OperatorStatistics:
             tally.rows += len(tensors)
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
-        """Save what the device says of an overflow; it is not a tensor to measure."""
+        """Save the device's record of an overflow, which is not measured."""
         self._files.overflow(directory, source, record)
 
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-        """Prepare the file of an operator that runs again and again; a tensor that several operators have is measured
-        once."""
+        """Prepare the file of an operator that runs repeatedly; a tensor of several operators is measured once."""
         tensors = [(io, ref) for io, refs in (("input", inputs), ("output", outputs)) for ref in refs]
         head = name_head(source)
         limited = self._chosen is not None and len(tensors) > _MOST
@@ -111,7 +110,7 @@ class OperatorStatistics:
 
         def dump(directory: str, iteration: int, task_id: int) -> None:
             nonlocal source, head
-            if task_id != source.task_id:  # those of a model are the same in every run
+            if task_id != source.task_id:  # the tasks of a model have the same ids in every run
                 source = replace(source, task_id=task_id)
                 head = name_head(source)
             tally.asked += count
@@ -119,8 +118,8 @@ class OperatorStatistics:
             clock.advance(FILE_NS)
             name = f"{head}{clock.stamp_us()}.csv"
             text = title
-            for start, place, known, measure in rows:
-                if known.version != (version := place.version):
+            for start, reader, known, measure in rows:
+                if known.version != (version := reader.version):
                     known.version, known.text = version, measure()
                 text += start + known.text
             try:
@@ -133,21 +132,21 @@ class OperatorStatistics:
         return dump
 
     def _known_of(self, ref: TensorRef) -> "_Known":
-        """The values of a tensor's row, which all operators that have it share."""
+        """Return the statistics of a tensor's row, which all operators with this tensor share."""
         key = ref.address, ref.nbytes, ref.device_dtype.name
         return self._known.setdefault(key, _Known())
 
     def _measure_of(self, ref: TensorRef) -> Callable[[], str]:
-        """What measures a tensor for its row, at best without making the objects of `_end`."""
+        """Return a function that measures a tensor for its row, if possible faster than `_end`."""
         slow = partial(self._end, ref)
         kind = ref.device_dtype
         plain = kind.name in _MEASURED and FORMATS[ref.device_format].dump == "copy"
         if self._chosen is not None or not plain or not ref.nbytes or kind.nbytes(prod(ref.device_shape)) != ref.nbytes:
             return slow
-        measure, place = measurer(kind.numpy), reader_of(ref)
+        measure, read = measurer(kind.numpy), reader_of(ref)
 
         def text() -> str:
-            found = measure(place())
+            found = measure(read())
             if found.nan or found.positive_inf or found.negative_inf:
                 return slow()
             return _FINITE % (found.max, found.min, found.sum / found.elements, found.elements)
@@ -158,7 +157,7 @@ class OperatorStatistics:
         return _start(io, ref) + self._end(ref)
 
     def _end(self, ref: TensorRef) -> str:
-        """The values of a tensor's row."""
+        """Format the statistics of a tensor's row."""
         values: dict[str, Any] = {}
         if self._chosen is None:
             if ref.device_dtype.name in _MEASURED and ref.nbytes:
@@ -169,7 +168,7 @@ class OperatorStatistics:
 
 
 def _start(io: str, ref: TensorRef) -> str:
-    """A tensor's row as far as its values do not matter."""
+    """Format the cells of a tensor's row before the statistics."""
     item: Item = describe(ref)
     row = Row(
         io=io, slot=ref.slot, nbytes=ref.nbytes, dtype=ref.device_dtype.name, format="", shape=item.shape
@@ -178,7 +177,7 @@ def _start(io: str, ref: TensorRef) -> str:
 
 
 def processor_values(values: NDArray[Any]) -> dict[str, Any]:
-    """Statistics as the device's processor computes them, by the names of `opcsv.ALL`.
+    """Compute statistics as the device's processor does, by the names of `opcsv.ALL`.
 
     Examples
     --------
@@ -205,7 +204,7 @@ def processor_values(values: NDArray[Any]) -> dict[str, Any]:
 
 
 def _kernel_values(values: NDArray[Any], kind: str) -> dict[str, Any]:
-    """Statistics as kernels measure them: what they do not take is missing."""
+    """Compute statistics as the kernels do; unsupported ones are missing."""
     if kind not in _MEASURED | {"bfloat16"}:
         return {"count": values.size}
     found = statistics(values.reshape(-1))

@@ -1,4 +1,4 @@
-"""What the device writes of an overflowing task: the 2048 bytes of an Opdebug file. [spec ge 3.8, spec parallel 4.4]"""
+"""The device's record of an overflowing task: the 2048 bytes of an Opdebug file. [spec ge 3.8, spec parallel 4.4]"""
 
 from dumpsim.codecs.opdebug import Block, NewOpDebug, OpDebug, encode
 from dumpsim.core.events import TaskEvent
@@ -6,12 +6,12 @@ from dumpsim.modes.operators import CUBE
 
 __all__ = ["layout_of", "record_of"]
 
-_FLOAT_OVERFLOW = 0x20  # AI Core status where the device does not say more [spec mindspore 5.2]
+_FLOAT_OVERFLOW = 0x20  # AI Core status if the device has no other [spec mindspore 5.2]
 _OLD_CHIPS = ("910A", "310P")  # [spec mindspore 5.2: the new layout is that of later hardware]
 
 
 def layout_of(word: str, chip: str) -> str:
-    """``old`` or ``new``, as the profile says or as the chip has it.
+    """Return ``old`` or ``new``: the profile's layout, or that of the chip.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def layout_of(word: str, chip: str) -> str:
 
 
 def record_of(event: TaskEvent, layout: str) -> bytes:
-    """The record of an AI Core overflow; it names the operator's own task and stream.
+    """Encode the record of an AI Core overflow, with the operator's own task and stream.
 
     Examples
     --------

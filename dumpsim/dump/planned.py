@@ -1,4 +1,4 @@
-"""A dump that is planned: the device runs a few steps, and what would be written is counted."""
+"""A planned dump: the device runs a few steps, and the files that would be written are counted."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ _ALL = Steps(text="all", every=True)
 
 
 class PlannedDump(DumpService):
-    """A dump that writes nothing, and leaves an account of what it would write.
+    """A dump that writes nothing but an account of the files that it would write.
 
-    Beside the dump itself, which follows the config, it counts each step whether the config asks for it or not, for
-    the config and for smaller ones: what later steps add follows from those.
+    In addition to the config's own dump, it counts each step, even if the config does not select it, for the config and
+    for smaller ones. The sizes of later steps are estimated from these.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class PlannedDump(DumpService):
     smaller : sequence of (str, DumpRequest)
         Other requests to count, with their names.
     devices : sequence of int
-        Devices of a server that dump.
+        Devices of a server that are dumped.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class PlannedDump(DumpService):
         self._reported = False
 
     def _others(self) -> "list[DumpService]":
-        """The dumps beside the one of the config; one that is off counts nothing."""
+        """Return the other dumps that are enabled."""
         return [service for service, _ in self._shadows.values() if service.enabled]
 
     # -- Tap
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
-        """Whether the event matters for any count."""
+        """Return whether any count needs the event."""
         wanting = [super().wants(event), *(service.wants(event) for service in self._others())]
         return any(wanting)
 
@@ -85,11 +85,11 @@ class PlannedDump(DumpService):
             service.graph_compiled(event)
 
     def plan(self, events: Sequence[TaskEvent]) -> GraphDump | None:
-        """Nothing: each event is counted several times."""
+        """Return None, since each event is counted by several dumps."""
         return None
 
     def run_begin(self, event: RunEvent) -> None:
-        """Begin a run, or end the script where its step is one too many."""
+        """Begin a run, or end the script after the last step."""
         dataset = event.kind == "dataset"
         number = self._iteration.coming(event.root_graph_id, dataset=dataset)
         if not dataset:
@@ -114,11 +114,11 @@ class PlannedDump(DumpService):
             service.run_end(event)
 
     def before_task(self, event: TaskEvent) -> None:
-        """A kernel is about to run."""
+        """Pass an event to the dumps before a kernel."""
         self._forward(event, DumpService.before_task)
 
     def after_task(self, event: TaskEvent) -> None:
-        """A kernel has run."""
+        """Pass an event to the dumps after a kernel."""
         self._forward(event, DumpService.after_task)
 
     def _forward(self, event: TaskEvent, method: Callable[[DumpService, TaskEvent], None]) -> None:
@@ -149,7 +149,7 @@ class PlannedDump(DumpService):
         return summary
 
     def _document(self, summary: Summary, shadows: Mapping[str, tuple[Summary, CountingSink]]) -> dict[str, Any]:
-        """The account as JSON."""
+        """Return the account as a JSON document."""
         steps = self.request.steps
         return {
             "rank": self.info.member,
@@ -193,7 +193,7 @@ class PlannedDump(DumpService):
 
 
 def _counter(profile: Profile, request: DumpRequest) -> CountingSink:
-    """A sink that knows which step a directory of the profile's tree belongs to."""
+    """Make a sink that counts files by step, according to the directories of the profile's tree."""
     root = request.path.rstrip("/")
     models = profile.tree == "model"
     first = models and profile.step_level
@@ -210,13 +210,13 @@ def _counter(profile: Profile, request: DumpRequest) -> CountingSink:
 
 
 def _disabled(request: DumpRequest) -> str | None:
-    """Why a request dumps nothing anywhere; a device that is not listed stands for one that is."""
+    """Return why a request dumps nothing; an unlisted device counts as a listed one."""
     reason = request.disabled
     return None if reason is not None and reason.startswith("support_device") else reason
 
 
 def _zeros(refs: Sequence[TensorRef]) -> tuple[TensorRef, ...]:
-    """Tensors with zeros for values that were not computed: pages of zeros need no memory until they are written."""
+    """Use zeros for values that were not computed; pages of zeros need no memory."""
     return tuple(replace(ref, read=_reader(ref.nbytes)) for ref in refs)
 
 
@@ -225,4 +225,4 @@ def _reader(nbytes: int) -> "Callable[[], NDArray[np.uint8]]":
 
 
 def _silent(level: str, function: str, text: str) -> None:
-    """No log."""
+    """Log nothing."""

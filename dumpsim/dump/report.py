@@ -1,4 +1,4 @@
-"""The report at the end of a dump: why it is empty, what to type next, and the manifest."""
+"""The report at the end of a dump: why it is empty, the next command, and the manifest."""
 
 import shlex
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _NO_OPERATOR = MappingProxyType({"overflow": "no operator overflowed", "failure"
 
 
 def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: bool) -> str:
-    """A reason for an empty dump; `ran`: a graph has run."""
+    """Return the reason for an empty dump; `ran`: whether a graph has run."""
     if info.control.dynamic and not tally.iterations:
         return "nothing was dumped: no graph ran between _dump_start and _dump_stop"
     if request.steps.never:
@@ -37,7 +37,7 @@ def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: b
     elif reason is None:
         marks = request.selection.marked and request.selection.rules is None
         reason = (
-            "no operator carries the mark of set_dump"
+            "no operator has the mark of set_dump"
             if marks
             else f"{'dump_list' if request.dialect == 'acl' else 'kernels'} matches no operator"
         )
@@ -45,7 +45,7 @@ def why_nothing(request: DumpRequest, info: SessionInfo, tally: Tally, *, ran: b
 
 
 def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: Tally, facts: Sequence[Fact]) -> str:
-    """The command that shows the dump, or that explains why there is none."""
+    """Return a command that shows the dump, or that explains why it is empty."""
     if tally.elsewhere:
         return ""
     where = shlex.quote(request.path.rstrip("/"))
@@ -57,16 +57,16 @@ def following(request: DumpRequest, profile: Profile, info: SessionInfo, tally: 
         fields = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in info.settings.overrides.items())
         return f"dumpsim check {shlex.quote(request.file)} --device {profile.target.lower()}{level}{release}{fields}"
     if request.trigger == "overflow":
-        flags = profile.overflow_check == "flags"  # a chip that saturates leaves finite results
+        flags = profile.overflow_check == "flags"  # on a chip that saturates, results are finite
         return f"dumpsim ls {where} --overflow" if flags else f"dumpsim stat {where} --bad"
     kinds = {fact.kind for fact in facts}
-    if kinds and not (kinds == {"overflow"} and info.saturation):  # what saturates is finite: nothing to find
+    if kinds and not (kinds == {"overflow"} and info.saturation):  # saturated results are finite
         return f"dumpsim first {where}"
     return f"dumpsim ls {where} --summary" if tally.tensors else f"dumpsim stat {where}"
 
 
 def manifest(request: DumpRequest, profile: Profile, info: SessionInfo, summary: Summary) -> "tuple[Manifest, str]":
-    """The manifest without its files, and the path that it goes to."""
+    """Return the manifest without its files, and its path."""
     from dumpsim.dump.manifest import BufferEntry, FindingEntry, LayoutEntry, Manifest, path_for
 
     settings = info.settings

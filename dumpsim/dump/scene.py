@@ -1,5 +1,5 @@
-"""Which exception dump CANN makes, and where: scripts, variables and the ACL config have a say. [spec ge 2.4, 2.9]
-[spec mindspore 5.4]"""
+"""The kind and directory of CANN's exception dump, which script, environment and ACL config determine. [spec ge 2.4,
+2.9] [spec mindspore 5.4]"""
 
 import os
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ _PATHS = ("ASCEND_DUMP_PATH", "ASCEND_WORK_PATH")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An exception dump that is armed.
+    """A configured exception dump.
 
     Attributes
     ----------
     kind : str
         ``lite``: the arguments of the failing kernel; ``full``: its inputs, outputs and workspaces with their shapes.
     root : str
-        Directory that gets ``extra-info/data-dump/{device}/``.
+        Directory of ``extra-info/data-dump/{device}/``.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Scene:
 def choose(
     environment: Mapping[str, str], *, exception_dump: str, scene: str, path: str | None, log: Log
 ) -> Scene | None:
-    """The exception dump of a run.
+    """Return the exception dump of a run.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def choose(
     wanted = environment.get("ASCEND_DUMP_SCENE", "")
     collect = environment.get("NPU_COLLECT_PATH", "")
     if wanted and wanted not in _KINDS:
-        log("WARNING", "", f"ASCEND_DUMP_SCENE {wanted!r} is none of {', '.join(_KINDS)}; it is ignored")
+        log("WARNING", "", f"ASCEND_DUMP_SCENE {wanted!r} is not one of {', '.join(_KINDS)}; it is ignored")
         wanted = ""
     kind, places = "", [environment.get(name, "") for name in _PATHS]
     if exception_dump == "1":
@@ -96,7 +96,7 @@ def choose(
 
 
 def configured(environment: Mapping[str, str], *, scene: str, path: str | None, log: Log) -> Scene:
-    """The exception dump that ``dump_scene`` of an ACL config asks for. [spec ge 2.4]
+    """Return the exception dump for ``dump_scene`` of an ACL config. [spec ge 2.4]
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ def configured(environment: Mapping[str, str], *, scene: str, path: str | None, 
 
 
 def _usable(places: list[str], log: Log) -> str:
-    """The first directory that can be written, made where it is missing; else the working directory."""
+    """Return the first directory that can be written or created, otherwise the working directory."""
     for place in places:
         if not place:
             continue
         try:
             os.makedirs(place, exist_ok=True)
         except OSError as error:
-            log("WARNING", "", f"exception dump: {place} cannot be made: {error.strerror}")
+            log("WARNING", "", f"exception dump: {place} cannot be created: {error.strerror}")
             continue
         if os.access(place, os.W_OK | os.X_OK):
             return place.rstrip("/") or "/"

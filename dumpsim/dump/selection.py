@@ -1,4 +1,4 @@
-"""The selected operators of a run, and the rules that selected none."""
+"""The selected operators of a run, and the rules that match no operator."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ __all__ = ["KernelChoice"]
 
 
 class KernelChoice:
-    """The operators of a run that a request selects; each name is looked at once.
+    """The operators of a run that a request selects; results are cached by name.
 
     Examples
     --------
@@ -29,11 +29,11 @@ class KernelChoice:
 
     @property
     def selection(self) -> Selection:
-        """The request's choice of operators."""
+        """The request's selection of operators."""
         return self._selection
 
     def __contains__(self, event: object) -> bool:
-        """Whether an operator is selected."""
+        """Return whether an operator is selected."""
         selection = self._selection
         if selection.everything:
             return True
@@ -51,31 +51,31 @@ class KernelChoice:
         return found
 
     def reselect(self, selection: Selection) -> None:
-        """Choose by other rules; operators that were looked at keep their answer."""
+        """Use other rules for operators that have not been looked up yet."""
         self._selection = selection
         if self._models is not None:
             self._models.replace(selection.models or ())
 
     def loaded(self, event: GraphEvent) -> tuple[str, ...]:
-        """Take a model that was loaded; returns warnings."""
+        """Add a loaded model; return warnings."""
         return () if self._models is None else self._models.loaded(event)
 
     def blocked(self, event: TaskEvent) -> tuple[frozenset[int], frozenset[int]]:
-        """Slots of inputs and of outputs that are left out of the dump of an operator."""
+        """Return the slots of inputs and of outputs of an operator that are not dumped."""
         return (frozenset(), frozenset()) if self._models is None else self._models.blocked(event)
 
     def unknown(self) -> Iterator[str]:
-        """A sentence for each operator that a request names and no loaded model has."""
+        """Iterate over messages for operators in the request that no loaded model has."""
         if self._models is not None:
             yield from self._models.unused()
 
     def use(self, name: str) -> None:
-        """Remember which rule matches a name."""
+        """Record which rule matches a name."""
         rule = None if self._selection.rules is None else self._selection.rules.match(name)
         if rule is not None:
             self._used.add(rule.text)
 
     def unused(self) -> Iterator[str]:
-        """Rules that matched nothing."""
+        """Iterate over the rules that matched nothing."""
         if self._selection.rules is not None:
             yield from sorted({rule.text for rule in self._selection.rules.rules} - self._used)

@@ -1,4 +1,4 @@
-"""The dump of one rank: listens to the device and writes what a request asks for."""
+"""The dump of one rank: receives events of the device and writes the requested tensors."""
 
 import os
 from collections.abc import Sequence
@@ -43,17 +43,17 @@ class DumpService:
     ----------
     info : SessionInfo
     profile : Profile
-        How the vendor's mode and release does it.
+        The behaviour of the vendor's mode and release.
     request : DumpRequest
     sink : Sink, optional
-        Gets the files; by default they are written to disk. One that only counts needs no directory.
+        Receives the files; by default they are written to disk. A sink that only counts needs no directory.
 
     Raises
     ------
     BadInputError
-        For a directory that already holds this rank's dump, under the virtual clock and without ``--append``.
+        For a directory that already contains this rank's dump, under the virtual clock and without ``--append``.
     DumpWriteError
-        For a directory that cannot be written, where the profile says so.
+        For a directory that cannot be written, if that is an error in the profile.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class DumpService:
         )  # fmt: skip
         self._watch = WatchTrigger(self._capture, request.watches) if request.watches else None
         self._trigger = trigger_of(self._capture) if self._watch is None else self._watch
-        self._whole = isinstance(self._location, ModelLocation)  # graphs that run as models have a tree of their own
+        self._whole = isinstance(self._location, ModelLocation)  # whether graphs run as models
         self._iteration = Iteration(
             IterationCounter(profile.iteration_rule, request.first_step),
             request.steps,
@@ -114,7 +114,7 @@ class DumpService:
             enabled=self.enabled,
         )
         self._docs: dict[int, IrDoc] = {}  # the compiled graphs by id, for the script's lines
-        self._models: set[int] = set()  # models that were loaded while this listened
+        self._models: set[int] = set()  # models that were loaded since the dump was set
         self._layers: dict[str, None] = {}  # selected operators of the compiled graphs, in their order
         self._ran = False
         self._finished: Summary | None = None
@@ -127,7 +127,7 @@ class DumpService:
         else:
             self._begin_files()
 
-    # -- what the front end asks ---------------------------------------------------------------------------------------
+    # -- for the front end ---------------------------------------------------------------------------------------------
 
     @property
     def enabled(self) -> bool:
@@ -136,18 +136,18 @@ class DumpService:
 
     @property
     def exception_path(self) -> str | None:
-        """Where CANN puts the exception dump that the request asks for, None where it asks for none."""
-        asked = self.enabled and left_to_cann(self.request, self.profile)
-        return self._location.root if asked else None
+        """Directory of CANN's exception dump if the request selects that, otherwise None."""
+        requested = self.enabled and left_to_cann(self.request, self.profile)
+        return self._location.root if requested else None
 
     def compile_options(self, options: CompileOptions) -> CompileOptions:
-        """What this dump wants of compilation: a synchronous one needs every tensor to keep its memory. [spec
-        mindspore 12.1]"""
+        """Return compile options for this dump: if it is synchronous, memory must not be reused. [spec mindspore
+        12.1]"""
         reuse = not self.enabled or self.profile.memory_reuse or self.request.asynchronous
         return replace(options, memory_reuse=options.memory_reuse and reuse)
 
     def refuse_sink(self, size: int = 1) -> None:
-        """A data sink is about to feed the graphs.
+        """Raise an error if the steps of a data sink cannot be dumped.
 
         Parameters
         ----------
@@ -157,9 +157,9 @@ class DumpService:
         Raises
         ------
         DumpConfigError
-            Where the profile cannot dump its steps. [seed 001]
+            If the profile does not dump data sinks. [seed 001]
         ScriptValueError
-            Where it can dump sinks of one step only. [spec mindspore 3.3]
+            If the profile dumps only sinks of one step. [spec mindspore 3.3]
         """
         if not self.enabled:
             return
@@ -173,7 +173,7 @@ class DumpService:
             )
         if self.profile.sink == "one" and size != 1:
             raise ScriptValueError(
-                f"the dump of whole graphs sees one step of {size}",
+                f"the dump of whole graphs does not support a sink size of {size}",
                 where="sink_size",
                 allowed=("1",),
                 nearest="1",
@@ -182,19 +182,19 @@ class DumpService:
             )
 
     def reselect(self, request: DumpRequest) -> None:
-        """Choose the operators of models that are loaded from now on as another request does."""
+        """Use the selection of another request for models that are loaded from now on."""
         self.request = replace(self.request, selection=request.selection, text=request.text, file=request.file)
         self._choice.reselect(request.selection)
 
     @property
     def _logs_kernels(self) -> bool:
-        """Whether the history stands by the graph of the first dumped kernel, as on a CPU. [spec vendor 2.12]"""
+        """Whether the history is written for the graph of the first dumped kernel, as on a CPU. [spec vendor 2.12]"""
         return self.profile.target == "CPU"
 
     # -- Tap -----------------------------------------------------------------------------------------------------------
 
     def wants(self, event: TaskEvent | GraphEvent | RunEvent) -> bool:
-        """Whether the event matters; a task in an iteration that is not dumped costs one comparison."""
+        """Return whether the dump needs an event; for iterations that are not dumped, this is one comparison."""
         if not isinstance(event, TaskEvent):
             return self.enabled
         if event.graph_id == NO_GRAPH:
@@ -210,7 +210,7 @@ class DumpService:
         return event in self._choice if self._watch is None else self._watch.concerns(event)
 
     def plan(self, events: Sequence[TaskEvent]) -> GraphDump | None:
-        """What follows the tasks of a graph that are the same in every run, see `PlannedGraph`."""
+        """Plan the dump of a graph whose tasks are the same in every run, see `PlannedGraph`."""
         trigger, selection = self._trigger, self._choice.selection
         if not isinstance(trigger, Every) or self.request.asynchronous:
             return None
@@ -244,7 +244,7 @@ class DumpService:
                     self._layers[name] = None
 
     def run_begin(self, event: RunEvent) -> None:
-        """Number the run, and log it where the profile keeps a history."""
+        """Number the run, and write it to the history if the profile has one."""
         dataset = event.kind == "dataset"
         if dataset:
             self.refuse_sink()
@@ -266,7 +266,7 @@ class DumpService:
             self._writes.attempt(lambda: acl.step(moment.number, self._layers))
 
     def run_end(self, event: RunEvent) -> None:
-        """Write the Parameter files of the run, and advance."""
+        """Write the Parameter files of the run, and end the iteration."""
         dataset = event.kind == "dataset"
         if self._iteration.capturing and not dataset and self._files is not None:
             number = self._iteration.moment.number
@@ -282,18 +282,18 @@ class DumpService:
         self._iteration.end(event.root_graph_id, dataset=dataset)
 
     def before_task(self, event: TaskEvent) -> None:
-        """A selected kernel is about to run."""
+        """Handle the start of a selected kernel."""
         self.kernel_begins(event)
         self._trigger.before(event, self._iteration.moment)
 
     def kernel_begins(self, event: TaskEvent) -> None:
-        """Log the run where the history stands by its first selected kernel."""
-        # a dump of failures has no kernel of a CPU, so it logs none
+        """Write the run to the history if that is done by its first selected kernel."""
+        # a dump of failures has no kernels on a CPU
         if self._files is not None and self._logs_kernels and self.request.trigger != "failure":
             self._files.run(event.graph_id, self._iteration.moment.number)
 
     def after_task(self, event: TaskEvent) -> None:
-        """A selected kernel has run."""
+        """Handle the end of a selected kernel."""
         if event.overflow:
             self.tally.findings.overflow(event, self._location.graph_id(event), self._iteration.moment.number)
         self._trigger.after(event, self._iteration.moment)
@@ -301,17 +301,17 @@ class DumpService:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def why_nothing(self) -> str:
-        """Return why nothing was dumped so far; "" for a dump with tensors, and for one that is switched off."""
+        """Return why nothing was dumped so far; "" for a dump with tensors, or one that is disabled."""
         if not self.enabled or self.tally.asked or self.tally.failed or self.tally.elsewhere:
             return ""
         return report.why_nothing(self.request, self.info, self.tally, ran=self._ran)
 
     def finish(self) -> Summary:
-        """Close the dump: warn of kernels that matched nothing, write the manifest, count. Calling it again changes
-        nothing."""
+        """End the dump: warn of kernels that matched nothing, write the manifest, and return the summary. A second call
+        returns the same summary."""
         if self._finished is not None:
             return self._finished
-        with suppress(DumpWriteError):  # it is counted, and the summary below names it
+        with suppress(DumpWriteError):  # it is counted and reported in the summary
             self._writes.attempt(self._sink.settle)
         for text in self._choice.unused() if self.enabled else ():
             self.info.log("WARNING", "PrintUnusedKernel", f"[DataDump] Unused Kernel in json: {text}")
@@ -335,10 +335,10 @@ class DumpService:
             self._writes.spool().finish(*manifest)
         return summary
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- private -------------------------------------------------------------------------------------------------------
 
     def _rank_files(self) -> RankFiles | None:
-        """The files beside tensors, where the tree has them."""
+        """Return the writer of files beside tensors, if the tree has them."""
         if not isinstance(self._location, RankLocation):
             return None
         return RankFiles(
@@ -346,37 +346,37 @@ class DumpService:
         )
 
     def _acl_json(self) -> AclJson | None:
-        """The file for ACL, where the profile has one."""
+        """Return the writer of ACL's file, if the profile has one."""
         if not (self.profile.acl_json and isinstance(self._location, ModelLocation)):
             return None
         return AclJson(self._location.tree, self.request, self._sink)
 
     def _warn(self, text: str) -> None:
-        """Log something that a user must know, and put it into the summary."""
+        """Log a warning, and add it to the summary."""
         self.info.log("WARNING", "", text)
         self.tally.note(text)
 
     def _prepare(self) -> None:
-        """Look at the directory before the first step. [decisions: a run never goes on blind]"""
+        """Check the directory before the first step. [decisions: a run never goes on blind]"""
         root = self._location.root
         virtual = isinstance(self.info.clock, VirtualClock)
-        if virtual:  # two runs would give the same names
+        if virtual:  # two runs would write files with the same names
             self._claim = DirectoryClaim.take(root, self._location.owner, self._sink, self.profile.unwritable)
         try:
-            self._look(root, virtual=virtual)
+            self._check_directory(root, virtual=virtual)
         except BaseException:
             if self._claim is not None:
                 self._claim.release()
             raise
 
-    def _look(self, root: str, *, virtual: bool) -> None:
-        """Refuse a directory that holds a dump or cannot be written, and write the first files."""
+    def _check_directory(self, root: str, *, virtual: bool) -> None:
+        """Refuse a directory that has a dump or cannot be written, and write the first files."""
         if self.info.settings.durable:
             self.tally.note("the files of this dump are on stable storage (--durable)")
         if self._location.exists():
             if virtual and not self.info.settings.append:
                 raise BadInputError(
-                    "already holds a dump of this rank, whose names this run would write again",
+                    "already contains a dump of this rank, whose files this run would overwrite",
                     where=root,
                     allowed=("another path", "an empty directory", "--append", "--clock wall"),
                     nearest="--append",
@@ -392,7 +392,7 @@ class DumpService:
         self._begin_files()
 
     def _begin_files(self) -> None:
-        """Write the first files, and warn of a dump that can find nothing."""
+        """Write the first files, and warn if an overflow dump cannot find anything."""
         if self._files is not None:
             self._files.begin(self.request.text)
         if self._acl is not None:

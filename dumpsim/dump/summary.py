@@ -1,4 +1,4 @@
-"""What was asked, captured, skipped and written: counted during the run, reported at its end. [design]"""
+"""Counts of requested, captured, skipped and written tensors, and the report at the end of a run. [design]"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from dumpsim.dump.findings import Fact, Findings, describe
 
 __all__ = ["Directory", "Summary", "Tally", "human_size"]
 
-_LINES = 12  # of the tree that a summary shows
+_LINES = 12  # largest number of lines for the tree in a summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """What was written into one directory."""
+    """Number and size of the files in one directory."""
 
-    path: str  # below the rank's
+    path: str  # relative to the rank's directory
     files: int
     bytes: int
 
@@ -29,24 +29,24 @@ class Summary:
     path : str
         Directory of the rank.
     asked : int
-        Tensors of the selected operators in the selected iterations.
+        Number of tensors of the selected operators in the selected iterations.
     captured : int
-        Those whose bytes were read; `asked` is `captured` plus all of `skipped`.
+        Number of tensors whose bytes were read; `asked` is `captured` plus all of `skipped`.
     skipped : tuple of (reason, count)
     tensors, rows : int
-        npy files and rows of statistic.csv.
+        Numbers of npy files and of rows of statistic.csv.
     files, bytes : int
-        Everything that was written, graphs and metadata included.
+        Number and size of all files, with graphs and metadata.
     failed : bool
-        The dump is off on this device, or something could not be written.
+        Whether the dump is disabled on this device, or something could not be written.
     notes : tuple of str
-        What else a user must know, such as why nothing was dumped.
+        Other information for the user, such as why nothing was dumped.
     directories : tuple of Directory
-        Where it was written: data by graph and iteration, then the rest.
+        Directories with files: data by graph and iteration, then the others.
     facts : tuple of Fact
-        NaN, infinities and overflows that were noticed.
+        NaN, infinities and overflows that were found.
     following : str
-        The command to type next.
+        The next command to type.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Something was asked for, and nothing of it is missing."""
+        """Whether there were tensors to dump, and all of them are dumped."""
         return self.asked > 0 and not self.skipped and not self.failed
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Summary:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a running dump; `elsewhere`: another writer leaves what was asked for."""
+    """Counts of a running dump; `elsewhere`: whether another writer saves the requested tensors."""
 
     asked: int = 0
     captured: int = 0
@@ -105,17 +105,17 @@ class Tally:
     findings: Findings = field(default_factory=Findings)
 
     def skip(self, reason: str) -> None:
-        """A tensor that was asked for is not dumped."""
+        """Count a requested tensor that is not dumped."""
         self.asked += 1
         self.skipped[reason] += 1
 
     def note(self, text: str) -> None:
-        """Something that a user must know, reported once."""
+        """Add a note for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def fail(self, text: str) -> None:
-        """Something that was asked for is missing as a whole; the first reason is given, the others are counted."""
+        """Count a failure; the first one becomes a note."""
         if not self.failed:
             self.note(text)
         self.failed = True
@@ -130,7 +130,7 @@ class Tally:
         facts: tuple[Fact, ...] = (),
         following: str = "",
     ) -> Summary:
-        """The account so far.
+        """Return the summary so far.
 
         Parameters
         ----------
@@ -138,11 +138,11 @@ class Tally:
             Directory of the rank.
         rank : int
         written : mapping of str to (int, int)
-            Files and bytes by directory.
+            Number and size of files by directory.
         facts : tuple of Fact
-            What was noticed of the tensors.
+            NaN, infinities and overflows that were found.
         following : str
-            The command to type next.
+            The next command to type.
         """
         below = [
             Directory(path=name[len(path) + 1 :] or ".", files=files, bytes=size)
@@ -168,13 +168,13 @@ class Tally:
 
 
 def _order(directory: Directory) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Data by graph and iteration, constants after iterations; then graphs and the like."""
+    """Sort key: data by graph and iteration, with constants after iterations; then graphs and others."""
     parts = directory.path.split("/")
     return (len(parts) == 1, [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts])
 
 
 def _tree(directories: tuple[Directory, ...]) -> list[str]:
-    """A line a directory; of many, the first ones, how many more there are, and the last ones.
+    """Format a line for each directory; of many directories, only the first and last ones.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _tree(directories: tuple[Directory, ...]) -> list[str]:
     shown = list(directories)
     if len(shown) > _LINES:
         others = sum("/" not in found.path for found in shown)
-        tail = min(max(others + 1, 2), _LINES - 2)  # at least the last iteration, and all that is no data
+        tail = min(max(others + 1, 2), _LINES - 2)  # at least the last iteration, and all directories without data
         hidden = shown[_LINES - 1 - tail : -tail]
         files, size = sum(found.files for found in hidden), sum(found.bytes for found in hidden)
         shown[_LINES - 1 - tail : -tail] = [Directory(path=f"and {len(hidden)} more", files=files, bytes=size)]
@@ -199,7 +199,7 @@ def _tree(directories: tuple[Directory, ...]) -> list[str]:
 
 
 def human_size(count: int) -> str:
-    """Bytes as people say them.
+    """Format a number of bytes for people.
 
     Examples
     --------

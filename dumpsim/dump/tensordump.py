@@ -1,4 +1,4 @@
-"""The receiver of what TensorDump posts: one npy file for each tensor. [spec mindspore 9] [spec parallel 1.1, 1.7]
+"""The receiver of TensorDump's messages: one npy file for each tensor. [spec mindspore 9] [spec parallel 1.1, 1.7]
 
 It needs no ``MINDSPORE_DUMP_CONFIG``. Files are written in the order of arrival, when the device is synchronised.
 """
@@ -23,23 +23,23 @@ __all__ = ["CHANNEL", "UPDATE_STEP", "TensorDumpRule", "TensorDumpWriter", "prof
 
 CHANNEL = "ms_tensor_dump"  # [spec parallel 1.7]
 UPDATE_STEP = "<tensordump-update-step>"  # [spec mindspore 9]
-_FEATURE = "<sdc-feature-value>"  # the detector of silent data corruption takes it, no file [spec mindspore 9]
+_FEATURE = "<sdc-feature-value>"  # for the detector of silent data corruption, without a file [spec mindspore 9]
 
 Log = Callable[[str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorDumpRule:
-    """What one generation of TensorDump does. [spec parallel 1.1]
+    """The behaviour of one generation of TensorDump. [spec parallel 1.1]
 
     Attributes
     ----------
     modes : tuple of str
-        Legal values of `mode`, in the order of the vendor's text.
+        Allowed values of `mode`, in the order of the vendor's text.
     placeholders : bool
-        ``{step}`` and ``{rank}`` are replaced, and there are steps to filter.
+        Whether ``{step}`` and ``{rank}`` are replaced, and steps can be selected.
     number_first : bool
-        ``{id}_{base}.npy``, else ``{base}_{dtype}_{id}.npy``.
+        Whether names are ``{id}_{base}.npy``; otherwise they are ``{base}_{dtype}_{id}.npy``.
     """
 
     modes: tuple[str, ...]
@@ -47,7 +47,7 @@ class TensorDumpRule:
     number_first: bool
 
     def name(self, file: str, kind: str, number: int) -> tuple[str, str]:
-        """Directory and name of a file.
+        """Return directory and name of a file.
 
         Examples
         --------
@@ -73,12 +73,12 @@ RULES: Mapping[str, TensorDumpRule] = MappingProxyType(
 
 
 def profile_of(release: str, target: str, overrides: Mapping[str, str]) -> Profile:
-    """The profile that a session's TensorDump follows."""
+    """Return the profile for a session's TensorDump."""
     return find(release, target, overrides)
 
 
 class TensorDumpWriter:
-    """Writes what arrives.
+    """Writes the tensors that arrive.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class TensorDumpWriter:
     durable : bool
         As of `Sink`.
     log : callable
-        ``log(level, function, text)``: a line in the vendor's form.
+        ``log(level, function, text)`` writes a line in the vendor's form.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class TensorDumpWriter:
         self._wanted: frozenset[int] = frozenset()
 
     def set_steps(self, steps: Iterable[int]) -> None:
-        """Write only in these steps; in all of them where there are none.
+        """Select the steps to write; an empty selection means all.
 
         Raises
         ------
@@ -131,12 +131,12 @@ class TensorDumpWriter:
         self._wanted = frozenset(steps)
 
     def __call__(self, message: Message) -> None:
-        """Take a message: a file name and a tensor.
+        """Handle a message: a file name and a tensor.
 
         Raises
         ------
         DumpWriteError
-            Where the file cannot be written; the release decides whether that is a line of the log instead.
+            If the file cannot be written, unless the release only logs that.
         """
         file, tensor = message.items
         if self.rule.placeholders and file == UPDATE_STEP:
@@ -148,14 +148,14 @@ class TensorDumpWriter:
         if self._wanted and self._steps[message.source] not in self._wanted:
             return
         step = self._steps["graph" if graph else message.source]
-        if self._wanted and step not in self._wanted:  # quirk: it asks the other counter for the name [2.10 observed]
+        if self._wanted and step not in self._wanted:  # quirk: the name uses the other counter [2.10 observed]
             text = "For 'TensorDump' ops, open  file failed, the args of 'file' is invalid."
             self._log("ERROR", "SaveTensor2NPY", text)
             return
         self._write(self._placed(file, step), tensor)
 
     def _placed(self, file: str, step: int) -> str:
-        """The file with its placeholders replaced."""
+        """Replace the placeholders in a file name."""
         if not self.rule.placeholders:
             return file
         return file.replace("{step}", f"step{step}").replace("{rank}", f"rank{self._rank}")

@@ -1,4 +1,4 @@
-"""One path for every tensor that gets a file or a row of its own: copy, convert, measure, record, encode, write."""
+"""The dump of single tensors to files and rows: convert, measure, record, encode, write."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,15 +27,15 @@ from dumpsim.modes.request import DumpRequest, RequestedStatistics
 
 __all__ = ["TensorFiles"]
 
-CACHED_BYTES = 32 << 20  # converted tensors, for their next reader
+CACHED_BYTES = 32 << 20  # of converted tensors, for other operators that read them
 CACHED_ROWS = 4096
-_IDS = f"..{1 << 16}.{1 << 16}."  # of tasks and streams in a name
+_IDS = f"..{1 << 16}.{1 << 16}."  # the longest ids of task and stream in a name
 
 
 class TensorFiles:
-    """Turns references to device memory into npy files and rows, one tensor at a time.
+    """Writes tensors in device memory to npy files and rows, one at a time.
 
-    A tensor that needs no conversion is written straight from device memory.
+    A tensor that needs no conversion is written directly from device memory.
     """
 
     splits = True
@@ -75,7 +75,7 @@ class TensorFiles:
             bug_compat=profile.bug_compat,
         )
 
-    # -- doors ---------------------------------------------------------------------------------------------------------
+    # -- public --------------------------------------------------------------------------------------------------------
 
     def operator(
         self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
@@ -88,7 +88,7 @@ class TensorFiles:
                 self.tensor(directory, source, io, ref)
 
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-        """Prepare the files of an operator that runs again and again: of most tensors, only stamps are put in."""
+        """Prepare the files of an operator that runs repeatedly: for most tensors, each run only adds time stamps."""
         each = [self._planned(source, io, ref) for io, refs in (("input", inputs), ("output", outputs)) for ref in refs]
         shared = self._profile.stamps == "operator"
         clock = self._clock
@@ -101,19 +101,19 @@ class TensorFiles:
         return dump
 
     def _planned(self, source: Source, io: str, ref: TensorRef) -> "Callable[[str, Source], None]":
-        """What dumps one tensor of such an operator."""
-        place = reader_of(ref)
+        """Return the function that dumps one tensor of such an operator."""
+        reader = reader_of(ref)
         bare = self._request.tensors and self._request.statistics is None
         descr = ref.dtype.descr
         head, tail = self._names.npy_parts(
             source.op_type, source.full_name, io=io, slot=ref.slot, form="DefaultFormat", dtype=ref.dtype.name
         )
         if not bare or not ref.nbytes or descr is None or not self._how.unchanged(ref) or not fits(head + _IDS + tail):
-            return lambda directory, now: self.tensor(directory, now, io, _current(ref, place))
+            return lambda directory, now: self.tensor(directory, now, io, _current(ref, reader))
         header = npy.header(descr, ref.shape)
         shown = self._profile.task_id == "device"
         cost_ns = FILE_NS + ref.nbytes // BYTES_PER_NS
-        looked = ref.dtype.numpy.kind == "f"
+        is_float = ref.dtype.numpy.kind == "f"
         stream, address, nbytes = source.stream_id, ref.address, ref.nbytes
         known = self._finite
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
@@ -124,19 +124,19 @@ class TensorFiles:
             clock.advance(cost_ns)
             stamp = clock.stamp_us() if now.timestamp is None else now.timestamp
             name = f"{head}.{now.task_id if shown else 0}.{stream}.{stamp}.{tail}"
-            data = place()
+            data = reader()
             try:
                 write(directory, name, (header, data.data))
             except DumpWriteError as error:
                 writes.failed(error)
             else:
-                writes.add_places(directory, name, now, ((ref, place),))
-            if looked:
-                key = place.version, nbytes
+                writes.add_readers(directory, name, now, ((ref, reader),))
+            if is_float:
+                key = reader.version, nbytes
                 if known.get(address) != key:
                     values = data.view(ref.dtype.numpy)
                     if not finite(values):
-                        self._see(self._record(now, io, ref, self._converted(_current(ref, place)), stamp), values)
+                        self._see(self._record(now, io, ref, self._converted(_current(ref, reader)), stamp), values)
                     elif address:
                         known[address] = key
 
@@ -149,7 +149,7 @@ class TensorFiles:
             self._empty(directory, source, io, ref, statistics)
             return
         if ref.dtype.kind == "complex" and not tensors:
-            self._tally.skip("complex numbers have no statistics")  # only npy files hold them [seed 001]
+            self._tally.skip("complex numbers have no statistics")  # only npy files have them [seed 001]
             return
         if statistics is not None and statistics.device:
             self._device_row(directory, source, io, ref, statistics)
@@ -171,15 +171,15 @@ class TensorFiles:
             self._see(record, found.values)
 
     def _see(self, record: Record, values: "NDArray[Any]") -> None:
-        """Take note of a tensor that has numbers that are not finite."""
+        """Record a tensor with elements that are not finite."""
         self._tally.findings.see(record, nan=bool(np.isnan(values).any()), infinite=bool(np.isinf(values).any()))
 
     def parameter(self, directory: str, ref: TensorRef, graph_id: int, iteration: int) -> None:
-        """Dump one graph input as it is at the end of a run. [spec mindspore 3.10]"""
+        """Dump one graph input at the end of a run. [spec mindspore 3.10]"""
         self.tensor(directory, self._parameter(ref, graph_id, iteration), "output", replace(ref, slot=0))
 
     def constant(self, directory: str, ref: TensorRef, graph_id: int) -> None:
-        """Save one constant of a graph; statistics of constants do not exist. [spec mindspore 3.10]"""
+        """Save one constant of a graph; constants have no statistics. [spec mindspore 3.10]"""
         source = self._parameter(ref, graph_id, None)
         found = convert(ref, self.plain)
         self._tally.asked += 1
@@ -188,8 +188,7 @@ class TensorFiles:
         self._npy(directory, self._record(source, "output", ref, found, stamp), source, ref, found)
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
-        """Save what the device says of an overflow, as the JSON file that stands beside npy files. [spec mindspore
-        5.2]"""
+        """Save the device's record of an overflow as JSON, beside npy files. [spec mindspore 5.2]"""
         op_type, op_name = OPDEBUG
         self._clock.advance(FILE_NS)
         name = BinName(
@@ -203,7 +202,7 @@ class TensorFiles:
         self._writes.attempt(lambda: self._sink.write(directory, name, [text.encode()]))
 
     def _parameter(self, ref: TensorRef, graph_id: int, iteration: int | None) -> Source:
-        """The operator that stands for a graph input."""
+        """Return the operator `Parameter` of a graph input."""
         return Source(
             op_type="Parameter",
             full_name=ref.name,
@@ -215,7 +214,7 @@ class TensorFiles:
         )
 
     def _converted(self, ref: TensorRef) -> Converted:
-        """A tensor on the host; what had to be made anew is made once per version of its buffer. [design]"""
+        """Convert a tensor; conversions are cached by version of the buffer. [design]"""
         key = _key(ref)
         found = None if key is None else self._tensors.get(key)
         if found is None:
@@ -227,12 +226,12 @@ class TensorFiles:
     # -- record --------------------------------------------------------------------------------------------------------
 
     def _stamp(self, source: Source, nbytes: int) -> int:
-        """The time stamp of a tensor, after the time that its file takes."""
+        """Return the time stamp of a tensor, after the time for writing its file."""
         self._clock.advance(FILE_NS + nbytes // BYTES_PER_NS)
         return self._clock.stamp_us() if source.timestamp is None else source.timestamp
 
     def _record(self, source: Source, io: str, ref: TensorRef, found: Converted, timestamp: int) -> Record:
-        """The record of a converted tensor."""
+        """Make the record of a converted tensor."""
         shown = self._profile.task_id == "device"
         return Record(
             op_type=source.op_type,
@@ -270,7 +269,7 @@ class TensorFiles:
             self._writes.add(directory, stored, source, ref)
 
     def _number(self, directory: str) -> Number:
-        """What numbers the over-long names of a directory; most names are short, so it is made when one is not."""
+        """Return the numbering of names that are too long in a directory; it is made only for such names."""
         return lambda name: self._names.number(f"{self._seed}/{self._writes.relative(directory)}")(name)
 
     def _row(
@@ -285,7 +284,7 @@ class TensorFiles:
         if measured is None:
             hashed = found.values
             if self._profile.bug_compat and found.dtype.name == "int4":
-                # quirk: as many bytes as the packed tensor has, of the unpacked one [spec mindspore 4.2]
+                # quirk: of the unpacked tensor, only the packed tensor's number of bytes [spec mindspore 4.2]
                 hashed = hashed.reshape(-1)[: found.nbytes]
             measured = host_cells(found.values, statistics.names, hashed)
             if key is not None:
@@ -295,7 +294,7 @@ class TensorFiles:
     def _empty(
         self, directory: str, source: Source, io: str, ref: TensorRef, statistics: RequestedStatistics | None
     ) -> None:
-        """Add the row of a tensor without elements, of which all statistics are null; it has no file."""
+        """Add the row of a tensor without elements, whose statistics are all null; it has no file."""
         if statistics is None:
             self._tally.skip(EMPTY)
             return
@@ -334,7 +333,7 @@ class TensorFiles:
         self._line(directory, record, device_cells(values, statistics.names, statistics.precision), statistics)
 
     def _line(self, directory: str, record: Record, measured: Measured, statistics: RequestedStatistics) -> None:
-        """Write one row, after the header where the file is new."""
+        """Write one row; a new file begins with the header."""
         if measured.nan or measured.infinite:
             self._tally.findings.see(record, nan=bool(measured.nan), infinite=bool(measured.infinite))
         name = record.op_name if self._profile.csv_op_name == "raw" else self._names.shown_op_name(record.op_name)
@@ -345,13 +344,13 @@ class TensorFiles:
             self._tally.rows += 1
 
 
-def _current(ref: TensorRef, place: Reader) -> TensorRef:
-    """A tensor of a planned operator as it is now."""
-    return replace(ref, version=place.version)
+def _current(ref: TensorRef, reader: Reader) -> TensorRef:
+    """Return a tensor of a planned operator with its current version."""
+    return replace(ref, version=reader.version)
 
 
 def _key(ref: TensorRef) -> tuple[object, ...] | None:
-    """The key of a tensor's content; None if its buffer has no version count."""
+    """Return the key of a tensor's content; None if its buffer has no version."""
     if not ref.version:
         return None
     return (ref.address, ref.version, ref.nbytes, ref.device_format, ref.device_dtype.name, ref.dtype.name, ref.shape)

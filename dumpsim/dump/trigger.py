@@ -1,4 +1,4 @@
-"""When an operator is dumped: whenever it runs, when its results overflow, when it fails. One class for each."""
+"""The conditions for the dump of an operator: it runs, its results overflow, or it fails; one class for each."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,18 +16,18 @@ from dumpsim.modes.request import DumpRequest
 
 __all__ = ["Every", "Failure", "Never", "Overflow", "Trigger", "left_to_cann", "overlooks_saturation", "trigger_of"]
 
-_CHECKED = ("float16", "float32", "bfloat16")  # outputs that a finite check looks at [spec mindspore 5.1]
+_CHECKED = ("float16", "float32", "bfloat16")  # types of outputs that are checked for overflow [spec mindspore 5.1]
 
 
 class Trigger(Protocol):
-    """Decides what becomes of each selected operator."""
+    """Decides which selected operators are dumped."""
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """A selected kernel is about to run."""
+        """Handle the start of a selected kernel."""
         ...
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
-        """A selected kernel has run."""
+        """Handle the end of a selected kernel."""
         ...
 
 
@@ -43,26 +43,26 @@ class Every:
         self._takes = before and not self._first
 
     def plans(self, event: TaskEvent) -> bool:
-        """Whether the same is done whenever an operator runs, with its tensors as they are then."""
-        kept = self._takes and any(ref.written or overlaps(ref, event.outputs) for ref in event.operands)
-        return not kept and self._capture.plans(event)
+        """Return whether the dump of an operator is the same in every run."""
+        copied = self._takes and any(ref.written or overlaps(ref, event.outputs) for ref in event.operands)
+        return not copied and self._capture.plans(event)
 
     def parts(self, event: TaskEvent, moment: Moment) -> "tuple[Planned, Planned]":
-        """What is done before and after the kernel, see `Capture.planned`."""
+        """Plan the dumps before and after the kernel, see `Capture.planned`."""
         planned = self._capture.planned
         if self._first:
             return planned(event, moment, outputs=False), planned(event, moment, inputs=False)
         return (None, ()), planned(event, moment)
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """Inputs, or at least what the kernel overwrites of them."""
+        """Dump the inputs, or copy those that the kernel overwrites."""
         if self._first:
             self._capture.inputs(event, moment)
         elif self._takes:
             self._snapshot.take(event)
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
-        """Outputs, and inputs where they were not dumped before."""
+        """Dump the outputs, and the inputs unless they were dumped before."""
         if event.error is not None:
             return
         if self._first:
@@ -79,17 +79,17 @@ class Overflow:
         self._capture = capture
         self._snapshot = Snapshot()
         self._found = 0
-        self._warned: set[str] = set()  # number types that are not tested, each logged once
+        self._warned: set[str] = set()  # data types that are not checked, which are logged once
         detectors: dict[str, Callable[[TaskEvent], bool]] = {"finite": self._not_finite, "flags": _flagged}
         self._overflows = detectors[capture.profile.overflow_check]
         self._records = capture.profile.overflow_check == "flags"
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """Keep what the kernel overwrites."""
+        """Copy the operands that the kernel overwrites."""
         self._snapshot.take(event)
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
-        """Look for an overflow, and dump the operator."""
+        """Check for an overflow, and dump the operator if there is one."""
         seen = self._snapshot.restore(event)
         if event.error is None:
             self._capture.when(event, lambda: self._examine(seen, moment))
@@ -107,7 +107,7 @@ class Overflow:
         capture.both(event, moment)
 
     def _not_finite(self, event: TaskEvent) -> bool:
-        """Whether an output holds an infinity or a NaN; no status register is read. [spec mindspore 5.1]"""
+        """Return whether an output has an infinity or a NaN; no status register is read. [spec mindspore 5.1]"""
         profile = self._capture.profile
         for ref in self._capture.choose_outputs(event).wanted:
             kind = ref.dtype.name
@@ -117,7 +117,7 @@ class Overflow:
             elif kind not in self._warned:
                 self._warned.add(kind)
                 self._capture.log("WARNING", "CheckOverflow", f"Data type {kind} is not supported by AllFinite")
-            elif profile.overflow_scan == "stops":  # quirk: the rest of the outputs is not looked at
+            elif profile.overflow_scan == "stops":  # quirk: the other outputs are not checked
                 return False
         return False
 
@@ -132,17 +132,17 @@ class Failure:
         self._capture = capture
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """Nothing has failed yet."""
+        """Do nothing before a kernel."""
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
-        """Save the inputs of a kernel with an error: the stream has stopped, so this is not put on it."""
+        """Save the inputs of a kernel with an error, at once, since the stream has stopped."""
         if event.error is not None:
             self._capture.log("ERROR", "DumpDataForException", f"Sync stream failed at {event.full_name}")
             self._capture.failed(event, moment)
 
 
 class Never:
-    """Dumps no operator: the device cannot dump one that fails, or CANN does."""
+    """Dumps no operator: the device cannot dump a failing one, or CANN does."""
 
     def __init__(self, capture: Capture) -> None:
         profile = capture.profile
@@ -154,19 +154,19 @@ class Never:
             self._text = f"Abnormal dump is not supported on {profile.target} backend."
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """Nothing to do."""
+        """Do nothing before a kernel."""
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
-        """The vendor's warning, one a kernel. [spec mindspore 1.2]"""
+        """Log the vendor's warning, once for each kernel. [spec mindspore 1.2]"""
         if self._cann and event.error is not None:
             self._tally.elsewhere = True
-            self._tally.note(f"{event.full_name} failed: what CANN saves of it is below extra-info")
+            self._tally.note(f"{event.full_name} failed: CANN saves its tensors below extra-info")
         if self._text:
             self._log("WARNING", "CPUDataDump", self._text)
 
 
 def trigger_of(capture: Capture) -> Trigger:
-    """The trigger that a request asks for, as far as its profile has it.
+    """Return the trigger for a request, as far as the profile supports it.
 
     quirk: a device without overflow check saves everything. [spec mindspore 1.2]
     """
@@ -179,15 +179,15 @@ def trigger_of(capture: Capture) -> Trigger:
 
 
 def left_to_cann(request: DumpRequest, profile: Profile) -> bool:
-    """Whether CANN's exception dump saves the operator that fails."""
+    """Return whether CANN's exception dump saves the failing operator."""
     return request.trigger == "failure" and profile.exception == "lite"
 
 
 def overlooks_saturation(request: DumpRequest, profile: Profile) -> bool:
-    """Whether overflows are missed on a chip that saturates, since its results are finite."""
+    """Return whether overflows are not found on a chip that saturates, since its results are finite."""
     return request.trigger == "overflow" and profile.overflow_check == "finite"
 
 
 def _flagged(event: TaskEvent) -> bool:
-    """Whether the device raised its flag."""
+    """Return whether the device raised its flag."""
     return event.overflow

@@ -1,4 +1,4 @@
-"""The unit in which a dump is written, and where its tensors come from."""
+"""The interface of the writers of an operator's tensors, and the description of the operator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,26 +8,26 @@ from dumpsim.core.events import TensorRef, current
 
 __all__ = ["BYTES_PER_NS", "FILE_NS", "OPDEBUG", "Source", "Unit", "Write", "later"]
 
-FILE_NS = 25_000  # what a small file costs the virtual clock [spec observed 1.2]
-BYTES_PER_NS = 1  # and its bytes, at 1 GB/s
+FILE_NS = 25_000  # time for a small file on the virtual clock [spec observed 1.2]
+BYTES_PER_NS = 1  # speed of writing: 1 GB/s
 OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of overflow records [spec ge 3.8]
 
 
-Write = Callable[[str, int, int], None]  # dumps tensors as they are now: directory, iteration, number of the task
+Write = Callable[[str, int, int], None]  # dumps the current tensors: directory, iteration, number of the task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where tensors come from: an operator of a graph in an iteration.
+    """The operator of tensors, with its graph and iteration.
 
     Attributes
     ----------
     original_names : tuple of str
         Operators that a fused one replaced.
     timestamp : int or None
-        Where all tensors of the operator share one.
+        Time stamp of all tensors of the operator, if they share one.
     attrs : tuple of (str, str)
-        What the header of a binary file says beside.
+        Attributes in the header of a binary file.
     """
 
     op_type: str
@@ -43,9 +43,9 @@ class Source:
 
 
 class Unit(Protocol):
-    """What becomes of an operator's tensors: a file each, or one for all."""
+    """A writer of operators' tensors, to a file for each tensor or one for all."""
 
-    splits: bool  # inputs may be given before outputs are there
+    splits: bool  # whether inputs and outputs can be written separately
 
     def operator(
         self, directory: str, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]
@@ -54,19 +54,19 @@ class Unit(Protocol):
         ...
 
     def plan(self, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-        """Prepare what `operator` does, for one that runs again and again in the same memory.
+        """Prepare `operator` for an operator that runs repeatedly in the same memory.
 
         The tensors have a `Reader` as their `read`; iteration and number of the task are those of each run.
         """
         ...
 
     def overflow(self, directory: str, source: Source, record: bytes) -> None:
-        """Save what the device says of an overflow."""
+        """Save the device's record of an overflow."""
         ...
 
 
 def later(unit: Unit, source: Source, inputs: Sequence[TensorRef], outputs: Sequence[TensorRef]) -> Write:
-    """What `Unit.operator` does, each time with the tensors as they are then."""
+    """Return a function that calls `Unit.operator` with the current tensors."""
 
     def dump(directory: str, iteration: int, task_id: int) -> None:
         now = replace(source, iteration=iteration, task_id=task_id)

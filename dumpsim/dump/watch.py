@@ -1,8 +1,8 @@
 """Watch mode: outputs of some operators are read again after others have run. [spec ge 2.8]
 
-The dump shows who overwrites memory that is not its own: a file ``A_To_C`` holds what lies in the memory of C's
-outputs after A has run. The header's attributes say what the emulated device knows beside the bytes: whether C has run
-already, which of its outputs are still needed, and whose tensors lie there now.
+The dump shows operators that overwrite the memory of others: a file ``A_To_C`` has the bytes in the memory of C's
+outputs after A has run. The header's attributes have what the emulated device knows in addition: whether C has already
+run, which of its outputs are still needed, and whose tensors are in that memory now.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from dumpsim.modes.request import Watch
 
 __all__ = ["WatchTrigger", "attributes"]
 
-_COLLECTIVE = "Hcom"  # after operators of such types nothing is read
+_COLLECTIVE = "Hcom"  # prefix of types after which nothing is read
 _DATA = "Data"
 
 
@@ -36,24 +36,24 @@ class WatchTrigger:
         self.names = Names()
 
     def concerns(self, event: TaskEvent) -> bool:
-        """Whether something is read after an operator."""
+        """Return whether something is read after an operator."""
         return event.full_name in self._watched or next(self._nodes(event), None) is not None
 
     def loaded(self, event: GraphEvent) -> tuple[str, ...]:
-        """Take a model that was loaded; returns warnings."""
+        """Add a loaded model; return warnings."""
         if not event.static:
-            text = f"watch mode has no effect on {event.model_name}: its shapes are known to the run only"
+            text = f"watch mode has no effect on {event.model_name}: its shapes are known only at run time"
             return (text,)
         self.names.add(event)
         return ()
 
     def unused(self) -> Iterator[str]:
-        """A sentence for each name that no static model has."""
+        """Iterate over messages for names that no static model has."""
         wanted = [name for watch in self._watches for name in (*watch.nodes, *(watch.layers or ()))]
         yield from self.names.missing(dict.fromkeys(wanted), fused=False)
 
     def before(self, event: TaskEvent, moment: Moment) -> None:
-        """Nothing is read before an operator."""
+        """Do nothing before an operator."""
 
     def after(self, event: TaskEvent, moment: Moment) -> None:
         """Read the watched outputs."""
@@ -69,7 +69,7 @@ class WatchTrigger:
                 self._capture.watched(seen, moment, f"{event.full_name}_To_{node}", attrs)
 
     def _nodes(self, event: TaskEvent) -> Iterator[str]:
-        """The nodes whose outputs are read after an operator that is not one of them."""
+        """Iterate over the nodes whose outputs are read after another operator."""
         if event.op_type == _DATA or event.op_type.startswith(_COLLECTIVE):
             return
         name = event.full_name
@@ -83,7 +83,7 @@ class WatchTrigger:
 
 
 def _written(event: TaskEvent, found: NodeOutputs) -> str:
-    """By output of a node: whether an operator is meant to write there, as an operator in place does."""
+    """Return for each output of a node whether the operator is meant to write there, as an in-place operator is."""
     written = [*(ref for ref in event.operands if ref.written), *event.outputs]
     flags = [
         alive
@@ -94,7 +94,7 @@ def _written(event: TaskEvent, found: NodeOutputs) -> str:
 
 
 def attributes(found: NodeOutputs) -> tuple[tuple[str, str], ...]:
-    """What the header of a read says beside the bytes, by output.
+    """Return the header's attributes of a read, by output.
 
     Examples
     --------

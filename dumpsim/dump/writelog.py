@@ -1,4 +1,4 @@
-"""The log of what a dump writes: counts, entries of the manifest, failures."""
+"""The log of a dump's writes: counts, entries of the manifest, failures."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ __all__ = ["WriteLog"]
 
 
 class WriteLog:
-    """Counts what is written and notes it for the manifest; a failure is handled as the profile says."""
+    """Counts writes, and records them for the manifest; failures are handled according to the profile."""
 
     def __init__(self, *, profile: Profile, tally: Tally, root: str, manifest: bool, log: Log) -> None:
         self.tally = tally
@@ -28,7 +28,10 @@ class WriteLog:
         self._spool: Spool | None = None
 
     def attempt(self, action: Callable[[], object]) -> bool:
-        """Write; a failure ends the run, or is logged and counted, as the profile says. [decisions: unwritable path]"""
+        """Run an action that writes; return whether it succeeded.
+
+        A failure ends the run, or is logged and counted, according to the profile. [decisions: unwritable path]
+        """
         try:
             action()
         except DumpWriteError as error:
@@ -37,28 +40,28 @@ class WriteLog:
         return True
 
     def failed(self, error: DumpWriteError) -> None:
-        """Count a failure, and end the run or log it, as the profile says."""
+        """Count a failure, and end the run or log it, according to the profile."""
         self.tally.fail(f"not everything is written: {error.where} {error.what}")
         if self._profile.unwritable == "error":
             raise error
         self.log("ERROR", "DumpToFile", str(error))
 
     def relative(self, directory: str) -> str:
-        """A directory as the manifest names it."""
+        """Return a directory relative to the dump's root."""
         return directory[len(self._root) + 1 :]
 
     def add(self, directory: str, name: str, source: Source, ref: TensorRef) -> None:
-        """Note a written tensor: the device's own ids and addresses, which names do not tell."""
+        """Record a written tensor, with the device's own ids and address, which its name does not have."""
         self.tally.tensors += 1
         if self._manifest:
             self._note(directory, name, source, ref, ref.version)
 
-    def add_places(self, directory: str, name: str, source: Source, refs: Sequence[tuple[TensorRef, Reader]]) -> None:
-        """The same of tensors of a planned graph."""
+    def add_readers(self, directory: str, name: str, source: Source, refs: Sequence[tuple[TensorRef, Reader]]) -> None:
+        """Record written tensors of a planned graph."""
         self.tally.tensors += len(refs)
         if self._manifest:
-            for ref, place in refs:
-                self._note(directory, name, source, ref, place.version)
+            for ref, reader in refs:
+                self._note(directory, name, source, ref, reader.version)
 
     def _note(self, directory: str, name: str, source: Source, ref: TensorRef, version: int) -> None:
         ids = (source.task_id, source.stream_id, ref.address, version)
@@ -66,7 +69,7 @@ class WriteLog:
         self.spool().add(path, source.full_name, *ids, ref.device_format, ref.producer)
 
     def spool(self) -> "Spool":
-        """Entries for the manifest, kept until the end of the run."""
+        """Return the entries for the manifest."""
         if self._spool is None:
             from dumpsim.dump.manifest import Spool
 

@@ -61,7 +61,7 @@ def test_names_that_no_model_has_are_told():
     assert list(choice.unused()) == [
         "no loaded model has an operator 'relo' (did you mean 'relu'?)", "no loaded model has an operator 'end'",
     ]  # fmt: skip
-    assert list(choice.names.missing(["old"], fused=False)) == ["'old' was fused into 'conv': give that name"]
+    assert list(choice.names.missing(["old"], fused=False)) == ["'old' was fused into 'conv': use that name"]
 
 
 @pytest.mark.parametrize(("values", "nan", "infinite"), [

@@ -56,7 +56,7 @@ def test_what_cannot_be_used_is_told(tmp_path):
         ASCEND_DUMP_SCENE="watch",
     )
     assert found == Scene(kind="lite", root=str(tmp_path / "work"))
-    assert ["ASCEND_DUMP_SCENE" in said[0][1], "cannot be made" in said[1][1]] == [True, True]
+    assert ["ASCEND_DUMP_SCENE" in said[0][1], "cannot be created" in said[1][1]] == [True, True]
     assert {level for level, _ in said} == {"WARNING"}
     with pytest.raises(UnsupportedError, match="core file"):
         chosen(ASCEND_DUMP_SCENE="aic_err_detail_dump")

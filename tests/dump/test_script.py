@@ -95,7 +95,7 @@ def operators(rank):
 def test_set_dump(run, what, expected):
     rank, told = run(what, dump_mode=2, iteration="0")
     assert operators(rank) == expected
-    assert ("no operator carries the mark of set_dump" in told) == (not expected)
+    assert ("no operator has the mark of set_dump" in told) == (not expected)
 
 
 def test_two_runs_write_the_same_bytes(run):

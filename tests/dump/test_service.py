@@ -748,7 +748,7 @@ def test_two_runs_write_the_same_bytes(root):
 def test_a_second_dump_into_the_same_directory(root):
     machine, _ = whole_run(root)
     newest = max(name.split(".")[4] for name in machine.files() if name.endswith(".npy"))
-    with pytest.raises(BadInputError, match="already holds a dump") as caught:
+    with pytest.raises(BadInputError, match="already contains a dump") as caught:
         whole_run(root)
     assert "--append" in str(caught.value)
     before = set(machine.files())
@@ -905,7 +905,7 @@ def test_a_manifest_that_cannot_be_written_is_an_error_and_the_dump_is_whole(roo
         ({"iteration": "7-3"}, "matches nothing"),
         ({"iteration": "99"}, "no graph ran in an iteration"),
         ({"dump_mode": 1, "kernels": ["conv"]}, "kernels matches no operator"),
-        ({"dump_mode": 2}, "no operator carries the mark"),
+        ({"dump_mode": 2}, "no operator has the mark"),
         ({"op_debug_mode": 3}, "no operator overflowed"),
         ({"op_debug_mode": 4}, "no operator failed"),
         ({"support_device": [4]}, "support_device does not list device 0"),

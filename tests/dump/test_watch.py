@@ -155,7 +155,7 @@ def test_graphs_of_open_shapes_are_skipped_with_a_warning():
     watch = WatchTrigger(None, [Watch(layers=None, nodes=("c",))])
     model = GraphEvent(doc=None, graph_id=0, root_graph_id=0, is_root=True, execution_order=("c",),
                        model_name="graph_1", model_id=1, static=False)  # fmt: skip
-    assert watch.loaded(model) == ("watch mode has no effect on graph_1: its shapes are known to the run only",)
+    assert watch.loaded(model) == ("watch mode has no effect on graph_1: its shapes are known only at run time",)
 
 
 def test_a_fused_operator_is_watched_by_its_own_name():
@@ -172,4 +172,4 @@ def test_a_fused_operator_is_watched_by_its_own_name():
             originals={"ab": ("a", "b")},
         )
     )
-    assert list(watch.unused()) == ["'a' was fused into 'ab': give that name"]
+    assert list(watch.unused()) == ["'a' was fused into 'ab': use that name"]

@@ -109,7 +109,7 @@ def test_the_exit_code_is_that_of_the_rank_and_an_existing_root_is_refused(place
     assert "  rank 2: no dump" in first.err.splitlines()
     assert "Traceback" not in first.err
     again = dumprun.cli(place, "run", "--ranks", "3", "--config", "dump.json", "train.py", code=1)
-    assert "rank_0: already holds a dump of this rank" in again.err
+    assert "rank_0: already contains a dump of this rank" in again.err
     assert again.err.splitlines()[-1] == "dumpsim: rank 0: BadInputError, exit code 1, ranks 1-2: did not start"
     more = dumprun.cli(place, "run", "--ranks", "3", "--config", "dump.json", "--append", "train.py")
     assert "dumpsim: 3 ranks: asked " in more.err

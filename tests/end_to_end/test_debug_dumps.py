@@ -144,7 +144,7 @@ def test_exception_dump_of_whole_graphs(tmp_path, monkeypatch):
     assert '"dump_scene":"lite_exception"' in left.files("acl_dump_0.json")[0].read_text()
     assert len(names) == 2
     assert names[1].startswith("extra-info/data-dump/0/exception_info.")
-    assert left.summary.notes == ("Default/Exp-op0Default/ReLU-op0 failed: what CANN saves of it is below extra-info",)
+    assert left.summary.notes == ("Default/Exp-op0Default/ReLU-op0 failed: CANN saves its tensors below extra-info",)
 
 
 def test_exception_dump_can_be_switched_off(tmp_path, monkeypatch):

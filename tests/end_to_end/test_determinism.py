@@ -74,7 +74,7 @@ def test_a_second_run_is_refused_unless_it_appends(tmp_path):
     first = dumprun.dump(tmp_path, arguments=["1"], saved_data="full")
     digest = first.digest()
     refused = dumprun.dump(tmp_path, arguments=["1"], saved_data="full", code=1)
-    assert "already holds a dump of this rank" in refused.err
+    assert "already contains a dump of this rank" in refused.err
     assert "--append" in refused.err
     assert refused.out == ""
     assert refused.digest() == digest
