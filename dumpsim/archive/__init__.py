@@ -1,1 +1,1 @@
-"""Records on disk: names, trees, and the sink that writes whole files. Takes a profile, knows none."""
+"""The files of a dump on disk: names, trees, and the sink that writes them."""

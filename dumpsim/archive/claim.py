@@ -1,4 +1,4 @@
-"""One process at a time writes a dump: a lock on a hidden file, gone when the dump ends or its process dies."""
+"""The lock that lets only one process at a time write a dump: on a hidden file, until the dump or its process ends."""
 
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ class Claim:
         self._pid = os.getpid()
 
     def release(self) -> None:
-        """Give the right back; a forked child has none to give."""
+        """Release the lock; a forked child does not have it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
@@ -34,23 +34,23 @@ class Claim:
 
 
 def claim(directory: str, whose: str) -> Claim | None:
-    """Take the right to write a dump into a directory that exists.
+    """Take the lock of a dump in an existing directory.
 
     Parameters
     ----------
     directory : str
     whose : str
-        What tells apart the dumps that share the directory.
+        The rank or device of the dump, since several may share the directory.
 
     Returns
     -------
     Claim or None
-        None where this process has it already, and where the file system cannot lock.
+        None if this process already has the lock, or the file system does not support locks.
 
     Raises
     ------
     BadInputError
-        Another process is writing this dump.
+        If another process is writing this dump.
     """
     path = f"{directory}/{CLAIM}{whose}"
     for _ in range(100):
@@ -58,7 +58,7 @@ def claim(directory: str, whose: str) -> Claim | None:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
             descriptor = os.open(path, flags, 0o600)
         except OSError:
-            return None  # the first file that is written says what is wrong with the directory
+            return None  # writing the first file reports what is wrong with the directory
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,7 +87,7 @@ def claim(directory: str, whose: str) -> Claim | None:
 
 
 class DirectoryClaim:
-    """A claim on a directory that is made for it, and goes with it when nothing was written."""
+    """A claim on a directory, which is created for it and removed again if nothing was written."""
 
     def __init__(self, found: Claim | None, made: Sequence[str]) -> None:
         self._claim = found
@@ -95,7 +95,7 @@ class DirectoryClaim:
 
     @classmethod
     def take(cls, directory: str, whose: str, sink: Sink, unwritable: str) -> "DirectoryClaim":
-        """Make the directory and claim it.
+        """Create the directory and claim it.
 
         Parameters
         ----------
@@ -103,14 +103,14 @@ class DirectoryClaim:
             As for `claim`.
         sink : Sink
         unwritable : str
-            ``error``, or ``log`` where a directory that cannot be made is the business of the first file.
+            ``error``, or ``log`` if a directory that cannot be created is reported only with the first file.
 
         Raises
         ------
         BadInputError
-            Another process is writing this dump.
+            If another process is writing this dump.
         DumpWriteError
-            The directory cannot be made.
+            If the directory cannot be created.
         """
         made = []
         path = directory
@@ -126,7 +126,7 @@ class DirectoryClaim:
         return cls(claim(directory, whose), made if unwritable == "log" else ())
 
     def release(self) -> None:
-        """Give the right back; directories that were made for it and are empty are removed."""
+        """Release the lock; empty directories that were created for it are removed."""
         if self._claim is not None:
             self._claim.release()
         for path in self._made:
@@ -138,7 +138,7 @@ class DirectoryClaim:
 
 
 def _is_at(descriptor: int, path: str) -> bool:
-    """Whether the file still has its name."""
+    """Return whether the file still has its name."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -148,7 +148,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _owner(descriptor: int) -> int | None:
-    """The process that has the lock, None where it is of another machine or has just taken it."""
+    """Return the process that has the lock; None if it is on another machine or has just taken the lock."""
     place, _, pid = os.pread(descriptor, 64, 0).decode("ascii", "replace").partition(" ")
     pid = pid.strip()
     return int(pid) if place == machine() and pid.isascii() and pid.isdecimal() and len(pid) < 12 else None

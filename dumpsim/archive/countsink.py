@@ -1,4 +1,4 @@
-"""A sink that counts what it would write, and writes nothing."""
+"""A sink that counts files and writes nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from dumpsim.archive.tree import CONSTANTS, STATISTIC
 
 __all__ = ["OTHER", "Amount", "CountingSink"]
 
-OTHER = "graphs, orders, config"  # what belongs to no operator
+OTHER = "graphs, orders, config"  # files that belong to no operator
 _HISTORY = "ms_global_execution_order_"
 
 
 @dataclass(slots=True)
 class Amount:
-    """Files and bytes.
+    """Number and size of files.
 
     Examples
     --------
@@ -29,14 +29,14 @@ class Amount:
     bytes: int = 0
 
     def add(self, files: int, size: int) -> None:
-        """Count more of both."""
+        """Add files and bytes."""
         self.files += files
         self.bytes += size
 
 
 @dataclass(slots=True)
 class _Step:
-    """What a step adds, by operator type."""
+    """The files of a step, by operator type."""
 
     types: dict[str, Amount] = field(default_factory=dict)
 
@@ -45,19 +45,19 @@ class _Step:
 
 
 class CountingSink(Sink):
-    """Takes what a dump writes and keeps numbers only: files and bytes by directory, step and operator type.
+    """Counts files and bytes of a dump by directory, step and operator type.
 
     Parameters
     ----------
     step_of : callable
-        The step that the files of a directory belong to; None where they belong to none.
+        Returns the step of a directory's files; None if they do not belong to a step.
 
     Attributes
     ----------
     written : dict of str to (int, int)
-        Files and bytes by directory, as `Sink.written`.
+        Number and size of files by directory, as `Sink.written`.
     steps : dict of int or None to _Step
-        Files and bytes by step, then by operator type; None: those that are written once.
+        Files and bytes by step, then by operator type; those of None are written once.
 
     Examples
     --------
@@ -72,8 +72,8 @@ class CountingSink(Sink):
         super().__init__()
         self.steps: dict[int | None, _Step] = {}
         self._step_of = step_of
-        self._sizes: dict[str, int] = {}  # of files that are written again, and of those that grow
-        self._originals: dict[str, str] = {}  # names that were too long, by the short ones
+        self._sizes: dict[str, int] = {}  # of files that are written again or grow
+        self._originals: dict[str, str] = {}  # names that are too long, by short name
 
     def write(
         self, directory: str, name: str, parts: Sequence["bytes | memoryview"], *, mode: int | None = None
@@ -112,7 +112,7 @@ class CountingSink(Sink):
         return size
 
     def exists(self, directory: str, name: str) -> bool:
-        """Return whether a file was counted that may be written again; any other name is new."""
+        """Return whether a file that may be written again was counted; other files are always new."""
         return f"{directory}/{name}" in self._sizes
 
     def has_directory(self, directory: str) -> bool:

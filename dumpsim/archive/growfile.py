@@ -1,4 +1,4 @@
-"""Files that grow by whole lines: a line that a killed process left unfinished is cut off before the next one."""
+"""Files that grow by whole lines; an unfinished line of a killed process is removed before the next one."""
 
 import contextlib
 import errno
@@ -11,23 +11,23 @@ _BLOCK = 1 << 16
 
 
 def open_growing(path: str, mode: int) -> tuple[int, int, int]:
-    """Open a file for appending, made where it is missing.
+    """Open a file for appending, and create it if it is missing.
 
     Parameters
     ----------
     path : str
     mode : int
-        Permissions of a new file. An old one without the right to write is made writable for the moment of opening.
+        Permissions of a new file. An existing file that is not writable is made writable while it is opened.
 
     Returns
     -------
     descriptor, size, cut : int
-        `cut` is the number of bytes of an unfinished last line, which are gone; -1 for a new file.
+        `cut` is the number of bytes of an unfinished last line, which were removed; -1 for a new file.
 
     Raises
     ------
     OSError
-        Also for what is not a regular file: links are not followed, and nobody waits for the other end of a FIFO.
+        Also for anything but a regular file: links are not followed, and opening a FIFO does not wait.
     """
     flags = os.O_APPEND | os.O_CLOEXEC
     try:
@@ -43,7 +43,7 @@ def open_growing(path: str, mode: int) -> tuple[int, int, int]:
     try:
         descriptor = os.open(path, flags)
     except PermissionError:
-        os.chmod(path, 0o600)  # a user who is not root may not open a 0400 file for writing
+        os.chmod(path, 0o600)  # only root can open a 0400 file for writing
         try:
             descriptor = os.open(path, flags)
         finally:
@@ -61,7 +61,7 @@ def open_growing(path: str, mode: int) -> tuple[int, int, int]:
 
 
 def has_no_line(path: str) -> bool:
-    """Whether a file that may grow is missing, empty or holds no whole line yet."""
+    """Return whether a file is missing, empty or has no complete line."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -76,7 +76,7 @@ def has_no_line(path: str) -> bool:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """The number of bytes up to the last newline."""
+    """Return the number of bytes up to the last newline."""
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return size
     end = size

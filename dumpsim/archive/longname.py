@@ -1,4 +1,4 @@
-"""Names that are too long for a file: a number stands for them, and mapping.csv has the original."""
+"""Names that are too long for a file: they are replaced by a number, and mapping.csv has the original."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from dumpsim.codecs.mapping import string_hash
 __all__ = ["MAPPING", "MAX_NAME", "Number", "bin_number", "fits", "npy_number", "store", "stored_name"]
 
 MAPPING = "mapping.csv"
-MAX_NAME = 255  # bytes of a file name; one more goes to mapping.csv [spec observed 1.2]
+MAX_NAME = 255  # bytes of a file name; longer ones go to mapping.csv [spec observed 1.2]
 
 _LONGEST_STAMP = len(str(1 << 64)) + len(".csv")
 
-Number = Callable[[str], str]  # the short name that stands for a long one
+Number = Callable[[str], str]  # returns the short name for a long one
 
 
 def npy_number(name: str, salt: str = "") -> str:
-    """The number that MindSpore gives a file, with the file's own suffix.
+    """Return MindSpore's number for a file, with the file's own suffix.
 
     Parameters
     ----------
     name : str
     salt : str
-        What stands for the vendor's random number, in releases that draw one.
+        A replacement for the vendor's random number, in releases that draw one.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def npy_number(name: str, salt: str = "") -> str:
 
 
 def bin_number(name: str) -> str:
-    """The number that the recorder of MindSpore's dumps gives a bin file, without a suffix. [spec ge 3.5]
+    """Return the number for a bin file, without a suffix. [spec ge 3.5]
 
     Examples
     --------
@@ -47,15 +47,15 @@ def bin_number(name: str) -> str:
 
 
 def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[str, str]:
-    """The name that a file gets, and the line of mapping.csv with the original, empty where the name fits.
+    """Return the name of a file on disk, and its line of mapping.csv, which is empty if the name is not too long.
 
     Parameters
     ----------
     name : str
     number : callable
-        Gives the number of a name that does not fit.
+        Returns the short name for a name that is too long.
     limit : int
-        Bytes of the longest name that fits.
+        Largest number of bytes of a name.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def stored_name(name: str, number: Number, *, limit: int = MAX_NAME) -> tuple[st
 
 
 def fits(head: str) -> bool:
-    """Whether every name that begins like this, and ends with a time stamp of 64 bits, fits.
+    """Return whether a name that begins with `head` and ends with any time stamp of 64 bits is not too long.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def fits(head: str) -> bool:
 
 
 def _bytes(name: str) -> bytes:
-    """A name in bytes; one with a lone surrogate, which no file can have, is refused where it is written."""
+    """Encode a name; one with a lone surrogate, which no file can have, fails when the file is written."""
     return name.encode("utf-8", "surrogatepass")
 
 
@@ -99,7 +99,7 @@ def store(
     number: Number,
     attempt: Callable[[Callable[[], object]], bool] = _plainly,
 ) -> str | None:
-    """Write a file, and its line of mapping.csv where its name is too long.
+    """Write a file, and its line of mapping.csv if its name is too long.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def store(
     Returns
     -------
     str or None
-        The name that the file got, None where it was not written.
+        The file's name on disk; None if it was not written.
 
     Raises
     ------
     DumpWriteError
-        Naming the file.
+        If the file cannot be written; the error names it.
     """
     stored, line = stored_name(name, number)
-    if line:  # first: a file under a number that nothing explains would be lost when the process is killed
+    if line:  # first, since the number would have no meaning if the process were killed in between
         attempt(lambda: sink.append(directory, MAPPING, line))
     return stored if attempt(lambda: sink.write(directory, stored, parts)) else None

@@ -1,4 +1,4 @@
-"""Where the files of a whole graph's dump are. [spec mindspore 3.1] [seed 001]
+"""The directories of a whole graph's dump. [spec mindspore 3.1] [seed 001]
 
 ::
 
@@ -36,30 +36,30 @@ class ModelTree:
 
     @property
     def root(self) -> str:
-        """The directory that all devices share."""
+        """The common directory of all devices."""
         return self.path.rstrip("/")
 
     @property
     def acl_json(self) -> str:
-        """Name of the file that hands each step's settings to ACL."""
+        """Name of the file that passes each step's settings to ACL."""
         return f"acl_dump_{self.device_id}.json"
 
     def step(self, number: int) -> str:
-        """Directory of a step, the dump path that ACL gets."""
+        """Return the directory of a step, which is the dump path for ACL."""
         return f"{self.root}/{number}"
 
     def data(self, step: int, time_ns: int, model_name: str, model_id: int, iteration: int) -> str:
-        """Directory of one model's tensors in one iteration; the time is UTC."""
+        """Return the directory of one model's tensors in one iteration; the time is UTC."""
         base = self.step(step) if self.step_level else self.root
         return f"{self.singles(time_ns, base)}/{escape(model_name)}/{model_id}/{iteration}"
 
     def singles(self, time_ns: int, base: str = "") -> str:
-        """Directory of operators that run at once, in no model; the time is UTC."""
+        """Return the directory of single operators, which run outside of models; the time is UTC."""
         when = datetime.fromtimestamp(time_ns // 10**9, UTC)
         return f"{base or self.root}/{when:%Y%m%d%H%M%S}/{self.device_id}"
 
     def devices(self) -> Iterator[str]:
-        """Directories of this device that are there already."""
+        """Iterate over existing directories of this device."""
         levels = 2 if self.step_level else 1
         for path in _levels(self.root, levels):
             found = f"{path}/{self.device_id}"
@@ -67,16 +67,16 @@ class ModelTree:
                 yield found
 
     def exists(self) -> bool:
-        """Whether this device has dumped here before."""
+        """Return whether a dump of this device exists."""
         return os.path.lexists(f"{self.root}/{self.acl_json}") or next(self.devices(), None) is not None
 
     def newest_stamp(self) -> int:
-        """The greatest time stamp in names and rows of this device, 0 where there is none."""
+        """Return the largest time stamp in names and rows of this device; 0 if there is none."""
         return max((newest_stamp(device) for device in self.devices()), default=0)
 
 
 def _levels(path: str, depth: int) -> Iterator[str]:
-    """Directories below a directory whose names are numbers, so many levels down."""
+    """Iterate over the directories `depth` levels below a directory whose names are numbers."""
     if depth == 0:
         yield path
         return

@@ -1,4 +1,4 @@
-"""File names of a dump: written from a record, read back into one.
+"""File names of a dump, and their parsers.
 
 ========================  ==========================================================================================
 bin                       ``{op_type}.{op_name}.{task_id}.{stream_id}.{timestamp}`` [spec mindspore 3.7, spec ge 3.4]
@@ -34,11 +34,11 @@ __all__ = [
     "parse_tensordump",
 ]
 
-OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file; tools heed the case [spec ge 3.8]
-_OLDEST = 10**9  # a time stamp that is one, whatever its unit
+OPDEBUG = ("Opdebug", "Node_OpDebug")  # operator type and name of an overflow's file, in this case [spec ge 3.8]
+_OLDEST = 10**9  # the smallest number that is a time stamp, whatever its unit
 _EXCEPTION_INFO = "exception_info"
 _FFTS_PLUS = 4  # the task type in names of sub-tasks
-# [spec mindspore 3.4]; a line end, of which it says nothing, would break the files that name a file in a line
+# [spec mindspore 3.4]; newlines, which it does not mention, would break files with one name per line
 _ESCAPES = str.maketrans(dict.fromkeys("/\\. \n\r", "_"))
 _TITLES = {row.title: row.name for row in DTYPES.values()}
 _NPY = re.compile(
@@ -60,7 +60,7 @@ _CALENDAR = "%Y%m%d%H%M%S"
 
 @lru_cache(maxsize=4096)  # an operator has several tensors, and runs again and again
 def escape(name: str) -> str:
-    """A scope name as part of a file name.
+    """Return a scope name as part of a file name.
 
     Examples
     --------
@@ -72,17 +72,17 @@ def escape(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """How a profile names npy files.
+    """A profile's rule for names of npy files.
 
     Attributes
     ----------
     dtype_in_name : str
         ``lower`` (``float32``), ``title`` (``Float32``) or ``none``.
     op_name : str
-        ``escaped`` full scope, or the ``short`` last part that the seed's samples show.
+        ``escaped`` full scope, or the ``short`` last part, as in the seed's samples.
     over_long : str
-        ``hash``: the number in mapping.csv is std::hash of the bare name; ``random``: it also depends on a salt, which
-        stands for the vendor's random numbers and is the same in every run.
+        ``hash``: the number in mapping.csv is std::hash of the name; ``random``: it also depends on a salt, which
+        replaces the vendor's random numbers and is the same in every run.
     """
 
     dtype_in_name: str = "lower"
@@ -90,11 +90,11 @@ class NameRule:
     over_long: str = "hash"
 
     def shown_op_name(self, full_name: str) -> str:
-        """The op_name field."""
+        """Return the op_name field."""
         return escape(full_name.rsplit("/", 1)[-1] if self.op_name == "short" else full_name)
 
     def npy(self, record: Record) -> str:
-        """The file name of a tensor.
+        """Return the file name of a tensor.
 
         Examples
         --------
@@ -109,7 +109,7 @@ class NameRule:
         return f"{head}.{record.task_id}.{record.stream_id}.{record.timestamp}.{tail}"
 
     def npy_parts(self, op_type: str, op_name: str, *, io: str, slot: int, form: str, dtype: str) -> tuple[str, str]:
-        """What stands in a tensor's file name before the numbers of task and stream, and after the time stamp.
+        """Return the parts of a tensor's file name before the ids of task and stream, and after the time stamp.
 
         Examples
         --------
@@ -124,7 +124,7 @@ class NameRule:
         return f"{op_type}.{self.shown_op_name(op_name)}", f"{io}.{slot}.{form}{kind}.npy"
 
     def number(self, salt: str) -> Number:
-        """What numbers over-long names; `salt` is where the file goes, for names with a random number.
+        """Return the numbering of names that are too long; `salt` is the file's directory, for ``random`` numbers.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class BinName:
     Attributes
     ----------
     op_type, op_name : str
-        As the graph has them when written; escaped when read.
+        Those of the graph; escaped ones if the name was parsed.
     task_id : int
     stream_id : int or None
         None in the four fields of older toolkits and of exceptions.
@@ -150,7 +150,7 @@ class BinName:
     part : tuple of int
         Context, thread and device of an FFTS+ sub-task; empty for other tasks.
     time : str
-        The calendar time (``20231114221320123``) that exception files carry in place of microseconds.
+        The calendar time (``20231114221320123``) of exception files, which replaces microseconds.
     """
 
     op_type: str
@@ -163,7 +163,7 @@ class BinName:
 
     @property
     def opdebug(self) -> bool:
-        """Whether the file reports an overflow."""
+        """Whether it is the file of an overflow."""
         return (self.op_type, self.op_name) == OPDEBUG
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ class BinName:
         return ".".join(fields)
 
     def json(self, slot: int = 0) -> str:
-        """The name of an overflow's facts beside npy files.
+        """Return the name of an overflow's JSON file, beside npy files.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class BinName:
         return f"{self}.output.{slot}.json"
 
     def record(self, io: str, slot: int) -> Record:
-        """The record of one of the operator's tensors, from the name."""
+        """Make the record of one of the operator's tensors from the name."""
         return Record(
             op_type=self.op_type,
             op_name=self.op_name,
@@ -209,7 +209,7 @@ class BinName:
 
 
 def calendar(timestamp: int) -> str:
-    """A time stamp as exception files have it: UTC to the millisecond.
+    """Format a time stamp as in exception files: UTC to the millisecond.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def calendar(timestamp: int) -> str:
 
 
 def exception_name(op_type: str, op_name: str, task_id: int, timestamp: int) -> str:
-    """The file of an operator that failed. [spec ge 2.9]
+    """Return the name of the file of a failed operator. [spec ge 2.9]
 
     Examples
     --------
@@ -235,7 +235,7 @@ def exception_name(op_type: str, op_name: str, task_id: int, timestamp: int) -> 
 
 
 def exception_info_name(stream_id: int, task_id: int, timestamp: int) -> str:
-    """The short file of a failure: arguments without names. [spec ge 2.9]
+    """Return the name of the short file of a failure, with arguments without names. [spec ge 2.9]
 
     Examples
     --------
@@ -246,12 +246,12 @@ def exception_info_name(stream_id: int, task_id: int, timestamp: int) -> str:
 
 
 def parse_bin(name: str, *, where: str | None = None) -> BinName:
-    """Parse the name of a bin file; all forms of the table above are read.
+    """Parse the name of a bin file in any form of the table above.
 
     Raises
     ------
     UnreadableError
-        For a name that is not a bin file's.
+        For a name that is not that of a bin file.
 
     Examples
     --------
@@ -286,9 +286,9 @@ def parse_bin(name: str, *, where: str | None = None) -> BinName:
 
 
 def is_dump_file(name: str) -> bool:
-    """Whether a file of this name may be part of a dump: npy, statistics, overflow, bin, or what mapping.csv explains.
+    """Return whether a file may be part of a dump, by its name: npy, statistics, overflow, bin, or mapping.csv.
 
-    A name that only looks like a bin file's (``libfoo.so.1.2``) is recognised by its time stamp, which is not one.
+    A name such as ``libfoo.so.1.2`` is not that of a bin file, since its last number is not a time stamp.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def is_dump_file(name: str) -> bool:
 
 
 def _stamp(text: str) -> tuple[int, str]:
-    """Microseconds, and the text where it is a calendar time."""
+    """Parse a time stamp to microseconds; also return the text if it is a calendar time."""
     if len(text) == len("YYYYMMDDHHMMSSmmm"):
         try:
             when = datetime.strptime(text[:-3], _CALENDAR).replace(tzinfo=UTC)
@@ -318,12 +318,12 @@ def _stamp(text: str) -> tuple[int, str]:
 
 
 def parse_tensordump(name: str, *, where: str | None = None) -> tuple[Record, int]:
-    """The tensor that a script dumped by itself, and its number in the run.
+    """Parse the file name of a TensorDump to record and number in the run.
 
     Raises
     ------
     UnreadableError
-        For a name that holds no number.
+        For a name without a number.
 
     Examples
     --------
@@ -346,15 +346,15 @@ def parse_tensordump(name: str, *, where: str | None = None) -> tuple[Record, in
 
 
 def parse_npy(name: str, *, where: str | None = None) -> Record:
-    """Parse a file name to a record; shape and stored type are in the file.
+    """Parse the file name of a tensor to a record; shape and stored type are in the file.
 
-    Names with and without a number type, in either case, full scope or short, are all read. The number type is empty
-    where the name has none.
+    The data type may be missing or in upper or lower case, and the scope full or short. If the name has no data type,
+    that of the record is empty.
 
     Raises
     ------
     UnreadableError
-        For a name that is not a tensor's.
+        For a name that is not that of a tensor.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def parse_npy(name: str, *, where: str | None = None) -> Record:
     head = found["head"]
     op_type, _, op_name = head.partition(".")
     if found["dtype"] is None and found["format"] in _TITLES:
-        raise UnreadableError("holds a number type and no format", where=where or name, code="DS-ARC-001")
+        raise UnreadableError("has a data type and no format", where=where or name, code="DS-ARC-001")
     word = found["dtype"] or ""
     return Record(
         op_type=op_type,

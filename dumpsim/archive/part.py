@@ -1,4 +1,4 @@
-"""Unfinished files have names of their own, and are renamed when they are whole; those of dead writers are removed."""
+"""Unfinished files: they have names of their own and are renamed when complete; those of dead writers are removed."""
 
 import contextlib
 import os
@@ -10,20 +10,20 @@ __all__ = ["create", "is_alive", "sweep", "sync_directory"]
 
 
 def create(directory: str, mode: int) -> tuple[int, str]:
-    """Make a new file of a name that no other writer has; descriptor and path.
+    """Create a file with a unique name; return descriptor and path.
 
-    It is born with its final mode, which binds those who open it later, not this descriptor.
+    It has its final mode from the start, which does not restrict this descriptor.
     """
     while True:
         path = f"{directory}/{part_name()}" if directory else part_name()
         try:
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), path
-        except FileExistsError:  # of a killed process that had our number
+        except FileExistsError:  # of a killed process that had the same id
             continue
 
 
 def sweep(directory: str) -> None:
-    """Remove the unfinished files of processes that have ended; those of living ones, and of other machines, stay."""
+    """Remove the unfinished files of processes of this machine that have ended."""
     with contextlib.suppress(OSError), os.scandir(directory) as found:
         for entry in found:
             if not entry.name.startswith(PART):
@@ -38,7 +38,7 @@ def sweep(directory: str) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this machine runs.
+    """Return whether a process of this machine is running.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def is_alive(pid: int) -> bool:
 
 
 def sync_directory(directory: str) -> None:
-    """Bring the names of a directory to stable storage."""
+    """Write the names of a directory to stable storage."""
     descriptor = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The only place that writes a dump: whole files by temporary name and rename, and files that grow by whole lines.
+"""The writer of all files of a dump: complete files, by temporary name and rename, and files that grow by lines.
 
-A file is never seen half written under its own name, and what was written before a failure stays as it was. Nothing
-calls fsync unless it is asked for: a file survives its process, but may not survive the machine. [design]
+A file never appears under its own name before it is complete, and a failure does not change files that were written
+before. fsync is called only on request: a file survives a crash of its process, but maybe not of the machine. [design]
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from dumpsim.core.errors import DumpWriteError, UnfinishedWarning
 
 __all__ = ["DiskFaults", "Sink"]
 
-_OPEN = 64  # files that grow at the same time
+_OPEN = 64  # largest number of growing files that are open
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -32,10 +32,10 @@ _REASONS = {
 
 
 class DiskFaults(Protocol):
-    """A disk that a fault plan makes slow or full."""
+    """A disk that is slow or full according to a fault plan."""
 
     def charge(self, nbytes: int) -> None:
-        """Account for `nbytes` that are about to be written; OSError where there is no room."""
+        """Count `nbytes` that are about to be written; raise OSError if the disk is full."""
         ...
 
 
@@ -49,19 +49,19 @@ class Sink:
     Parameters
     ----------
     file_mode, directory_mode : int
-        Permissions of finished files and of directories that the sink makes. [spec mindspore 3.1]
+        Permissions of finished files and of directories that the sink creates. [spec mindspore 3.1]
     disk : DiskFaults, optional
-        Asked before every write.
+        Called before every write.
     durable : bool
-        Whole files, their names and new directories are on stable storage when `write` returns, files that grow when
-        `settle` returns.
+        Whether complete files, their names and new directories are on stable storage when `write` returns, and growing
+        files when `settle` returns.
     warn : callable, optional
-        Gets a text where an unfinished line is cut off a file that grows again; by default it is a Python warning.
+        Called with a text when an unfinished line of a growing file is removed; by default a Python warning.
 
     Attributes
     ----------
     written : dict of str to (int, int)
-        Files and bytes by directory; files that grow are counted once.
+        Number and size of files by directory; growing files are counted once.
     """
 
     def __init__(
@@ -79,33 +79,33 @@ class Sink:
         self._disk = disk
         self._durable = durable
         self._warn = warn
-        self._late: DumpWriteError | None = None  # of a file that was closed to make room for another one
+        self._late: DumpWriteError | None = None  # error of a file that was closed to open another one
         self._made: set[str] = set()
         self._growing: dict[str, tuple[int, int]] = {}  # path -> descriptor, size
 
     def write(
         self, directory: str, name: str, parts: Sequence["bytes | memoryview"], *, mode: int | None = None
     ) -> int:
-        """Write a whole file; it appears under its name when it is complete.
+        """Write a file, which appears under its name when it is complete.
 
         Parameters
         ----------
         directory, name : str
-            The directory is made when it is written to for the first time.
+            The directory is created if it is missing.
         parts : sequence of bytes-like
-            Written one after the other, without being joined.
+            Bytes, which are written one after the other.
         mode : int, optional
-            Permissions other than the sink's, for a file that may be written again.
+            Permissions, instead of the sink's, of a file that may be written again.
 
         Returns
         -------
         int
-            Bytes written.
+            Number of bytes.
 
         Raises
         ------
         DumpWriteError
-            Naming the file; nothing half written is left.
+            If the file cannot be written; the error names it, and no incomplete file is left.
         """
         path = f"{directory}/{name}"
         temporary = ""
@@ -122,7 +122,7 @@ class Sink:
             _write_all(descriptor, parts, size)
             if self._durable:
                 os.fsync(descriptor)
-            finished, descriptor = descriptor, -1  # a failing close, as of a full NFS server, closes all the same
+            finished, descriptor = descriptor, -1  # close may fail, as on a full NFS server, but closes the descriptor
             os.close(finished)
             before = _size(path) if mode is not None else None
             os.rename(temporary, path)
@@ -141,12 +141,12 @@ class Sink:
         return size
 
     def append(self, directory: str, name: str, line: str) -> int:
-        """Let a file grow by one line, in one write; a line that does not fit leaves the file as it was.
+        """Append one line to a file in one write; if that fails, the file is unchanged.
 
         Raises
         ------
         DumpWriteError
-            Naming the file.
+            If the line cannot be written; the error names the file.
         """
         path = f"{directory}/{name}"
         try:
@@ -171,25 +171,25 @@ class Sink:
         return len(data)
 
     def exists(self, directory: str, name: str) -> bool:
-        """Whether a file is there already."""
+        """Return whether a file exists."""
         return os.path.lexists(f"{directory}/{name}")
 
     def has_directory(self, directory: str) -> bool:
-        """Whether a directory is there already."""
+        """Return whether a directory exists."""
         return os.path.isdir(directory)
 
     def is_new(self, directory: str, name: str) -> bool:
-        """Whether a growing file has no whole line yet, so that it needs its header."""
+        """Return whether a growing file has no complete line yet, so that it needs its header."""
         known = self._growing.get(f"{directory}/{name}")
         if known is not None:
             return known[1] == 0
         try:
             return has_no_line(f"{directory}/{name}")
-        except ValueError:  # `append` says what is wrong with the name
+        except ValueError:  # `append` reports what is wrong with the name
             return True
 
     def make(self, directory: str) -> None:
-        """Make a directory and its parents, as the first write would.
+        """Create a directory and its parents, as the first write does.
 
         Raises
         ------
@@ -198,15 +198,15 @@ class Sink:
         try:
             self._make(directory)
         except (OSError, ValueError) as error:
-            raise _failure(directory, error, "made") from error
+            raise _failure(directory, error, "created") from error
 
     def settle(self) -> None:
-        """Close the files that grow; they may grow again later.
+        """Close the growing files; they can be opened again later.
 
         Raises
         ------
         DumpWriteError
-            Naming the first file that a server or a quota has refused late; all are closed.
+            If a server or a quota rejects bytes late; the error names the first such file. All files are closed.
         """
         failure, self._late = self._late, None
         while self._growing:
@@ -227,12 +227,12 @@ class Sink:
             raise failure
 
     def _count(self, directory: str, files: int, size: int) -> None:
-        """Account for what was written."""
+        """Count files and bytes."""
         before = self.written.get(directory, (0, 0))
         self.written[directory] = (before[0] + files, before[1] + size)
 
     def _take_back(self, path: str, descriptor: int, size: int) -> None:
-        """Cut off what was written of a line that failed; if that fails too, opening the file again will do it."""
+        """Remove the written part of a line that failed; if that fails, too, the next opening removes it."""
         try:
             os.ftruncate(descriptor, size)
         except OSError:
@@ -241,9 +241,9 @@ class Sink:
                 os.close(descriptor)
 
     def _make(self, directory: str) -> None:
-        """Make missing directories one by one, since only new ones get the sink's mode.
+        """Create missing directories one by one, since only new ones get the sink's mode.
 
-        What killed writers left in a directory that was there is removed.
+        In an existing directory, unfinished files of killed writers are removed.
         """
         missing: list[str] = []
         path = directory
@@ -260,7 +260,7 @@ class Sink:
         self._made.add(directory)
 
     def _open(self, directory: str, path: str) -> tuple[int, int]:
-        """A descriptor of a file that grows, and its size; an unfinished last line is cut off."""
+        """Open a growing file, and remove an unfinished last line; return descriptor and size."""
         if directory not in self._made:
             self._make(directory)
         if len(self._growing) >= _OPEN:
@@ -280,7 +280,7 @@ class Sink:
 
 
 def _size(path: str) -> int | None:
-    """Bytes of a file, None where there is none."""
+    """Return the size of a file; None if it is missing."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -288,7 +288,7 @@ def _size(path: str) -> int | None:
 
 
 def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int) -> None:
-    """Write everything; a short write goes on where it stopped."""
+    """Write all bytes, with several calls if necessary."""
     written = os.writev(descriptor, parts)
     if written == size:
         return
@@ -304,14 +304,14 @@ def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int
 
 
 def _failure(path: str, error: OSError | ValueError, verb: str = "written") -> DumpWriteError:
-    """The error that a user meets."""
+    """Return the error for the user."""
     if not isinstance(error, OSError):
         shown = path.encode("ascii", "backslashreplace").decode().replace("\0", "\\x00")
         what = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL character"
-        return DumpWriteError(f"cannot be {verb}: the name holds {what}", where=shown, code="DS-ARC-010")
+        return DumpWriteError(f"cannot be {verb}: the name has {what}", where=shown, code="DS-ARC-010")
     detail = error.strerror or ""
     reason = _REASONS.get(error.errno or 0, detail or str(error))
-    if verb == "made" and error.errno == errno.ENOENT:  # nothing has vanished: this file system makes no directories
+    if verb == "created" and error.errno == errno.ENOENT:  # the file system does not support new directories
         reason = detail
     text = reason if reason in detail or not detail else f"{reason} ({detail})"
     failure = DumpWriteError(f"cannot be {verb}: {text}", where=path, code="DS-ARC-010")

@@ -1,4 +1,4 @@
-"""Where the files of a kernel-by-kernel dump are. [spec mindspore 3.1]
+"""The directories of a kernel-by-kernel dump. [spec mindspore 3.1]
 
 ::
 
@@ -52,7 +52,7 @@ class Tree:
         return f"{self.path.rstrip('/')}/rank_{self.rank}"
 
     def exists(self) -> bool:
-        """Whether the rank has dumped here before."""
+        """Return whether a dump of the rank exists."""
         return os.path.isdir(self.rank_path) and not all(map(is_ours, os.listdir(self.rank_path)))
 
     @property
@@ -71,41 +71,41 @@ class Tree:
         return f"{self.rank_path}/execution_order"
 
     def data(self, graph_id: int, iteration: int) -> str:
-        """Directory of one graph's tensors in one iteration."""
+        """Return the directory of one graph's tensors in one iteration."""
         return f"{self.rank_path}/{self.net_name}/{graph_id}/{iteration}"
 
     def constants(self, graph_id: int) -> str:
-        """Directory of one graph's constants."""
+        """Return the directory of one graph's constants."""
         return f"{self.rank_path}/{self.net_name}/{graph_id}/{CONSTANTS}"
 
     @staticmethod
     def ir(graph_id: int) -> str:
-        """File name of a graph as text."""
+        """Return the file name of a graph as text."""
         return f"ms_output_trace_code_graph_{graph_id}.ir"
 
     @staticmethod
     def pb(graph_id: int) -> str:
-        """File name of a graph as protobuf."""
+        """Return the file name of a graph as protobuf."""
         return f"ms_output_trace_code_graph_{graph_id}.pb"
 
     @staticmethod
     def order(graph_id: int) -> str:
-        """File name of a graph's kernels in execution order."""
+        """Return the file name of a graph's kernels in execution order."""
         return f"ms_execution_order_graph_{graph_id}.csv"
 
     @staticmethod
     def history(graph_id: int) -> str:
-        """File name of the iterations in which a graph ran."""
+        """Return the file name of the iterations in which a graph ran."""
         return f"ms_global_execution_order_graph_{graph_id}.csv"
 
 
 def records(rank_path: str, net_name: str) -> Iterator[tuple[str, Record]]:
-    """Path and record of every npy file of one net, by graph, iteration, then time stamp; short names resolved.
+    """Iterate over path and record of every npy file of one net, by graph, iteration and time stamp.
 
     Raises
     ------
     UnreadableError
-        For an npy file whose name describes no tensor and that no mapping.csv explains.
+        For an npy file whose name, or original name in mapping.csv, is not that of a tensor.
     """
     rank = int(os.path.basename(rank_path).removeprefix("rank_"))
     net = f"{rank_path}/{net_name}"
@@ -118,7 +118,7 @@ def records(rank_path: str, net_name: str) -> Iterator[tuple[str, Record]]:
 
 
 def _directory(directory: str, rank: int, graph_id: int, iteration: int | None) -> Iterator[tuple[str, Record]]:
-    """The npy files of one directory."""
+    """Iterate over the npy files of one directory."""
     found: list[tuple[str, Record]] = []
     names = os.listdir(directory)
     originals: dict[str, str] = {}
@@ -133,20 +133,20 @@ def _directory(directory: str, rank: int, graph_id: int, iteration: int | None) 
 
 
 def newest_stamp(top: str) -> int:
-    """The greatest time stamp in the names below a directory, 0 where there is none.
+    """Return the largest time stamp in the names below a directory; 0 if there is none.
 
-    Rows of statistic.csv and lines of mapping.csv count, too, so that a run that goes on writes no stamp twice.
+    Rows of statistic.csv and lines of mapping.csv are included, so that a continued dump does not repeat a stamp.
 
     Raises
     ------
     UnreadableError
-        For a statistic.csv or mapping.csv that is not a regular file, and for a stamp of more than 64 bits.
+        For a statistic.csv or mapping.csv that is not a regular file, or a stamp of more than 63 bits.
     """
     newest = 0
     for where, _, names in os.walk(top):
         for name in names:
             path = f"{where}/{name}"
-            with warnings.catch_warnings():  # whoever goes on with the file cuts its unfinished line off, and says so
+            with warnings.catch_warnings():  # removing an unfinished line is reported later
                 warnings.simplefilter("ignore", UnfinishedWarning)
                 for stamp in _stamps(path, name):
                     if stamp > _LAST_STAMP:
@@ -156,7 +156,7 @@ def newest_stamp(top: str) -> int:
 
 
 def _stamps(path: str, name: str) -> Iterator[int]:
-    """The time stamps that a file's name or its lines tell."""
+    """Iterate over the time stamps in a file's name or lines."""
     if name == MAPPING:
         for _, original in mapping.pairs(path):
             yield from _stamp_in(original)
@@ -177,8 +177,8 @@ def _stamps(path: str, name: str) -> Iterator[int]:
 
 
 def _stamp_in(name: str) -> Iterator[int]:
-    """The time stamp in a file's name."""
-    # the facts of an overflow stand in a JSON file whose name goes on as an npy file's does
+    """Return the time stamp in a file's name, if it has one."""
+    # the JSON file of an overflow has a name that ends similarly to that of an npy file
     bare = name.partition(".output.")[0] if name.endswith(".json") else name
     try:
         yield parse_npy(name).timestamp if name.endswith(".npy") else parse_bin(bare).timestamp

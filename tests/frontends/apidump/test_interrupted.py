@@ -191,7 +191,7 @@ def test_names_with_a_slash_are_written_and_those_after_them_too(tmp_path):
     output.begin()
     for name in ("LAYER_a-b/c_forward_output", "x\0y", "z\ud800", "later"):
         output.array(name, (b"1",))
-    with pytest.raises(OSError, match="the name holds a lone surrogate"):
+    with pytest.raises(OSError, match="the name has a lone surrogate"):
         output.flush()
     found = os.listdir(output.array_directory)
     assert sorted(found) == ["LAYER_a-b%2Fc_forward_output.npy", "later.npy", "x%00y.npy"]
