@@ -1,1 +1,1 @@
-"""One profile per vendor mode and release, and the dialects of their configs. Data and pure functions."""
+"""Profiles of the vendor's modes and releases, and the dialects of their configs, as data and pure functions."""

@@ -1,6 +1,6 @@
-"""ADUMP's validator of an ACL config: its steps in their order. [spec ge 2.3, 2.5, 2.6]
+"""ADUMP's validator of an ACL config, with its steps in the vendor's order. [spec ge 2.3, 2.5, 2.6]
 
-A run stops at the first finding; ``dumpsim check`` shows all that make sense without the items that are wrong already.
+A run stops at the first finding; ``dumpsim check`` shows all findings that do not depend on wrong items.
 """
 
 import os
@@ -37,26 +37,26 @@ _BLACKLISTS = ("optype_blacklist", "opname_blacklist")
 
 
 def section(draft: Draft) -> Mapping[str, Any]:
-    """The object under ``dump``; empty where it is missing or none."""
+    """Return the object under ``dump``; an empty one if it is missing or not an object."""
     found = draft.section(DUMP)
     return found if isinstance(found, dict) else {}
 
 
 def text(draft: Draft, name: str) -> str:
-    """The value of an item that holds a text, its default where it is missing or wrong."""
+    """Return the value of a string item; its default if it is missing or wrong."""
     item = next(item for item in ITEMS if item.name == name)
     value = section(draft).get(name, item.default)
     return value if isinstance(value, str) and name not in draft.bad else item.default
 
 
 def entries(draft: Draft) -> Sequence[Mapping[str, Any]]:
-    """The members of ``dump_list`` that are objects."""
+    """Return the members of ``dump_list`` that are objects."""
     found = section(draft).get("dump_list", ())
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
 def _bad(draft: Draft, item: str, finding: Finding) -> Finding:
-    """The finding, with its item marked as wrong."""
+    """Mark the item of a finding as wrong, and return the finding."""
     draft.bad.add(item)
     return finding
 
@@ -118,7 +118,7 @@ def _string(draft: Draft, found: Mapping[str, Any], name: str, path: str) -> Ite
 
 
 def _array(draft: Draft, found: Any, path: str, kind: type) -> Iterator[Finding]:
-    """An array whose members are all of a kind; the first wrong one is the vendor's finding."""
+    """Check an array whose members must have one type; the vendor reports only the first wrong member."""
     if not isinstance(found, list):
         yield _must_be(draft, path, "array")
         return
@@ -172,7 +172,7 @@ def _scene(draft: Draft) -> Iterator[Finding]:
 
 
 def _ends(draft: Draft, *, at_debug: bool = True) -> bool:
-    """Whether the validator has ended with success: for an exception scene, after the path for an overflow dump."""
+    """Return whether the validator ends here with success: for an exception scene, or for an overflow dump."""
     if not section(draft) or text(draft, "dump_scene") in EXCEPTION_SCENES:
         return True
     return at_debug and text(draft, "dump_debug") == "on"
@@ -197,7 +197,7 @@ def _path(draft: Draft) -> Iterator[Finding]:
 
 
 def _path_error(path: str) -> tuple[str, str | None]:
-    """Why a path is refused, and what was probably meant."""
+    """Return why a path is refused, and the path that was probably meant."""
     if len(path.encode()) > _LONGEST_PATH:
         return "The path length exceeds the maximum limit of 512 characters", None
     if path.find(":") == len(path) - 1:
@@ -216,7 +216,7 @@ def _path_error(path: str) -> tuple[str, str | None]:
 
 
 def is_address(host: str) -> bool:
-    """Whether a text is an IPv4 address, as the validator reads one: it takes the digits that a part begins with.
+    """Return whether the validator takes a text as an IPv4 address: it reads only the leading digits of each part.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def is_address(host: str) -> bool:
 
 
 def _existing(path: str) -> str | None:
-    """The next directory above that exists."""
+    """Return the nearest parent directory that exists."""
     above = os.path.dirname(os.path.abspath(path))
     while above != "/" and not os.path.isdir(above):
         above = os.path.dirname(above)
@@ -262,7 +262,7 @@ def _steps(draft: Draft) -> Iterator[Finding]:
 
 
 def step_error(piece: str) -> str:
-    """Why a step or a range of steps is refused, "" where it is good."""
+    """Return why a step or a range of steps is refused; "" if it is valid."""
     sides = piece.split("-")
     if len(sides) > 2:
         return "The value has invalid format, expected format: 5-10"
@@ -274,7 +274,7 @@ def step_error(piece: str) -> str:
 
 
 def _number(digits: str) -> int:
-    """A number as C's strtol reads it: the largest one for those beyond 64 bits."""
+    """Parse a number as C's strtol does: numbers beyond 64 bits become the largest one."""
     bare = digits.lstrip("0")
     return min(int(bare or 0), (1 << 63) - 1) if len(bare) <= 19 else (1 << 63) - 1
 

@@ -1,4 +1,4 @@
-"""From an ACL config (``acl.json``, ``dump_config_path``, ``aclmdlSetDump``) to checked requests. [spec ge 2]"""
+"""Reading and checking of an ACL config (``acl.json``, ``dump_config_path``, ``aclmdlSetDump``). [spec ge 2]"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,23 +18,23 @@ from dumpsim.modes.request import Blocked, DumpRequest, ModelRule, RequestedStat
 __all__ = ["MAX_ACL_CONFIG", "ROWS", "AclDump", "acl_profile", "acl_schema", "check_acl", "load_acl"]
 
 MAX_ACL_CONFIG = 10 << 20  # bytes
-_DEEPEST = 10  # nested objects, and nested arrays
+_DEEPEST = 10  # largest depth of nested objects, and of nested arrays
 _POSITION = re.compile(r"(?P<io>input|output)(?P<slot>[0-9]+)")
 ROWS: tuple[Check, ...] = (*ADUMP, *GE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclDump:
-    """What an ACL config asks for.
+    """The dumps that an ACL config requests.
 
     Attributes
     ----------
     request : DumpRequest or None
-        The dump of operators; None where it asks for none.
+        The dump of operators, if any.
     scene : str
         The exception dump: one of the scenes, or "".
     path : str or None
-        ``dump_path`` as the file has it.
+        ``dump_path`` of the file.
     """
 
     request: DumpRequest | None = None
@@ -43,7 +43,7 @@ class AclDump:
 
 
 def acl_profile(overrides: Mapping[str, str] | None = None) -> Profile:
-    """How CANN writes the dump of an ACL config: as GE's own dump, with iterations counted for each model."""
+    """Return the profile for an ACL config: that of GE's own dump, with iterations counted for each model."""
     return find("seed", "ascend_ge", {"iteration_rule": "model", **(overrides or {})})
 
 
@@ -57,7 +57,7 @@ def load_acl(
     data : bytes
         The JSON file.
     file : str
-        Its name, for messages.
+        Name of the file, for messages.
     environment : mapping, optional
 
     Returns
@@ -68,9 +68,9 @@ def load_acl(
     Raises
     ------
     DumpConfigError
-        For the first failure: of ADUMP's validator, then of GE's.
+        For the first error of ADUMP's validator, then of GE's.
     UnsupportedError
-        For a legal config that is not emulated: a host to send the dump to, core files.
+        For a valid config that is not emulated: a dump that is sent to another host, or core files.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def load_acl(
 def check_acl(
     data: bytes, *, file: str = "acl.json", environment: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
-    """Everything that both validators say of a config, and what has no effect.
+    """Return all findings of both validators, and items without effect.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def check_acl(
 
 
 def acl_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of an ACL config."""
+    """Return the JSON Schema (2020-12) of an ACL config."""
     names = {"type": "array", "items": {"type": "string"}}
     black = {
         "type": "array",
@@ -148,7 +148,7 @@ def acl_schema() -> dict[str, Any]:
 
 
 def _draft(data: bytes, environment: Mapping[str, str], file: str) -> Draft:
-    """The parsed document, ready for the checks."""
+    """Parse the document for the checks."""
     try:
         document = parse(data)
     except JsonTextError as error:
@@ -167,7 +167,7 @@ def _unparsed(file: str, reason: str) -> DumpConfigError:
 
 
 def _depth(document: object, kind: type) -> int:
-    """How many values of a kind are nested; without recursion, since a file may nest deeper than Python."""
+    """Return the depth of nested values of a type, without recursion, since Python's depth is limited."""
     deepest, pending = 0, [(document, 0)]
     while pending:
         value, depth = pending.pop()
@@ -179,7 +179,7 @@ def _depth(document: object, kind: type) -> int:
 
 
 def _refuse(draft: Draft, file: str) -> None:
-    """Refuse what is legal and not emulated."""
+    """Raise an error for valid settings that are not emulated."""
     if text(draft, "dump_scene") == "aic_err_detail_dump":
         raise UnsupportedError(
             "the core file of aic_err_detail_dump",
@@ -200,7 +200,7 @@ def _refuse(draft: Draft, file: str) -> None:
 
 
 def _dump(draft: Draft, data: bytes, file: str) -> AclDump:
-    """What a config without errors asks for. [spec ge 2.3 step 10]"""
+    """Make the requests of a valid config. [spec ge 2.3 step 10]"""
     found = section(draft)
     scene = text(draft, "dump_scene")
     path = found.get("dump_path")
@@ -236,18 +236,18 @@ def _dump(draft: Draft, data: bytes, file: str) -> AclDump:
 
 
 def _has_steps(steps: str) -> bool:
-    """Whether a text names steps; that of an overflow dump is not validated, and then means all steps."""
+    """Return whether a text has valid steps; that of an overflow dump is not validated, and may mean all steps."""
     return bool(steps) and not any(map(step_error, steps.split("|")))
 
 
 def _statistics(found: Mapping[str, Any]) -> RequestedStatistics:
-    """The chosen statistics; empty: all that the device's processor writes."""
+    """Return the requested statistics; without names, the device's processor writes all."""
     chosen = found.get("dump_stats", ())
     return RequestedStatistics(names=tuple(STATISTICS[name] for name in chosen), device=bool(chosen))
 
 
 def _rules(draft: Draft) -> Iterator[ModelRule]:
-    """The entries of ``dump_list``; an empty list, or one of empty objects, means every model. [spec ge 2.6]"""
+    """Iterate over the entries of ``dump_list``; an empty list, or empty objects, means every model. [spec ge 2.6]"""
     listed = section(draft).get("dump_list")
     if listed is None or text(draft, "dump_scene") == WATCHER:
         return
@@ -258,7 +258,7 @@ def _rules(draft: Draft) -> Iterator[ModelRule]:
     for entry in entries(draft):
         names = entry.get("layer")
         if switched and (entry.get("model_name") == "" or names == []):
-            continue  # GE drops such entries with a warning
+            continue  # GE ignores such entries with a warning
         yield ModelRule(
             model=entry.get("model_name", ""),
             names=tuple(names) if names is not None else () if entry.get("opname_range") else None,
@@ -290,7 +290,7 @@ def _watches(draft: Draft) -> Iterator[Watch]:
 
 
 def _without_effect(draft: Draft) -> Iterator[Finding]:
-    """Items that change nothing, and what the vendor only warns of."""
+    """Iterate over items without effect, and items for which the vendor only warns."""
     found = section(draft)
     known = {item.name for item in ITEMS} | {"dump_stats", "dump_list", "quant_dumpable"}
     for key in draft.document if isinstance(draft.document, dict) else ():
@@ -330,7 +330,7 @@ def _ignored(where: str, meant: str | None) -> Finding:
 
 
 def _vain(draft: Draft) -> Iterator[tuple[str, str]]:
-    """Items that are read in vain, and why."""
+    """Iterate over items that are read without effect, and the reasons."""
     scene, overflow = text(draft, "dump_scene"), text(draft, "dump_debug") == "on"
     others = [item.name for item in ITEMS if item.name not in ("dump_scene", "dump_path", "dump_debug")]
     if scene in EXCEPTION_SCENES:

@@ -1,6 +1,6 @@
-"""GE's own validator of an ACL config, which runs after ADUMP's and sees the same file. [spec ge 2, 2.3 step 6, 8.10]
+"""GE's own validator of an ACL config, which runs after ADUMP's on the same file. [spec ge 2, 2.3 step 6, 8.10]
 
-It repeats most of ADUMP's checks in laxer words; here are those that refuse what ADUMP accepts.
+It repeats most of ADUMP's checks less strictly; only the checks that refuse what ADUMP accepts are here.
 [source runtime/v1/common/dump/dump_callback.cc]
 """
 
@@ -18,18 +18,18 @@ _OUTSIDE = re.compile(r"[^A-Za-z0-9\-=\[\];\\,./!@#$%^&*()_+{}:?]")
 
 
 def _refused(item: str, what: str, text: str) -> Finding:
-    """A refusal with GE's error number."""
+    """Make an error with GE's error number."""
     return Finding(level="error", code="DS-ACL-006", where=f"$.{DUMP}.{item}", what=what, vendor=f"{_CODE}: {text}")
 
 
 def _path(draft: Draft) -> Iterator[Finding]:
-    """Characters of a path, also of one without an address."""
+    """Check the characters of a path, also of one without an address."""
     path = text(draft, "dump_path")
     if not path or text(draft, "dump_scene") in EXCEPTION_SCENES or text(draft, "dump_scene"):
-        return  # with a scene GE looks at nothing else
+        return  # with a scene, GE checks nothing else
     found = IP_PATH.fullmatch(path)
     if found and is_address(found["host"]):
-        return  # ADUMP has looked at the rest
+        return  # ADUMP has checked the rest
     odd = _OUTSIDE.search(path.encode().decode("latin-1"))
     if odd is not None:
         what = f"{shown(path)} holds a character that GE does not take at position {odd.start()}"
@@ -37,7 +37,7 @@ def _path(draft: Draft) -> Iterator[Finding]:
 
 
 def _debug(draft: Draft) -> Iterator[Finding]:
-    """An overflow dump with a list."""
+    """Check that an overflow dump has no list."""
     if text(draft, "dump_debug") == "on" and not text(draft, "dump_scene") and section(draft).get("dump_list"):
         what = "an overflow dump (dump_debug on) takes no dump_list"
         yield _refused("dump_list", what, "nonsupport dump model when open dump overflow detection")

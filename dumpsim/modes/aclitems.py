@@ -1,4 +1,4 @@
-"""The items of an ACL config, and how ADUMP words its complaints. [spec ge 2.1, 2.2]"""
+"""The items of an ACL config, and ADUMP's error messages. [spec ge 2.1, 2.2]"""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 DUMP = "dump"  # the section
-FILE = "<file>"  # the draft's value that holds the name of the file
+FILE = "<file>"  # the draft's value with the name of the file
 WATCHER = "watcher"
 EXCEPTION_SCENES = ("lite_exception", "aic_err_brief_dump", "aic_err_norm_dump", "aic_err_detail_dump")
 _SWITCH = ("off", "on")
@@ -32,12 +32,12 @@ _SWITCH = ("off", "on")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An item of the section that holds a text.
+    """A string item of the section.
 
     Attributes
     ----------
     allowed : tuple of str
-        Legal values; empty where the item has rules of its own.
+        Allowed values; empty if the item has its own rules.
     default : str
     about : str
     """
@@ -48,7 +48,7 @@ class Item:
     default: str = ""
 
 
-# in the order in which ADUMP looks at their types
+# in the order in which ADUMP checks their types
 ITEMS: tuple[Item, ...] = (
     Item(name="dump_path", about="Directory of the dump; it must exist. Relative: to the working directory."),
     Item(name="dump_mode", about="Which tensors.", allowed=("all", "input", "output"), default="output"),
@@ -103,14 +103,14 @@ def _where(item: str) -> str:
 
 
 def content(draft: Draft, item: str, reason: str, what: str) -> Finding:
-    """EP0001: an item is missing, empty or of another type."""
+    """Make error EP0001: an item is missing, empty or of another type."""
     text = f"The content of configuration item {item} in configuration file {draft.values[FILE]} is invalid."
     vendor = f"EP0001: {text} Reason: {reason}."
     return Finding(level="error", code="DS-ACL-001", where=_where(item), what=what, vendor=vendor)
 
 
 def unknown_value(draft: Draft, item: str, value: str, allowed: tuple[str, ...]) -> Finding:
-    """EP0002: a value that is not one of those allowed."""
+    """Make error EP0002: a value is not allowed."""
     text = f"Value {value} for configuration item {item} in configuration file {draft.values[FILE]} is invalid."
     return Finding(
         level="error",
@@ -124,7 +124,7 @@ def unknown_value(draft: Draft, item: str, value: str, allowed: tuple[str, ...])
 
 
 def value_error(draft: Draft, item: str, value: str, reason: str, *, meant: str | None = None) -> Finding:
-    """EP0003: a value that breaks a rule of its item."""
+    """Make error EP0003: a value violates a rule of its item."""
     text = f"Value {value} for configuration item {item} in configuration file {draft.values[FILE]} is invalid."
     return Finding(
         level="error",
@@ -137,19 +137,19 @@ def value_error(draft: Draft, item: str, value: str, reason: str, *, meant: str 
 
 
 def conflict(draft: Draft, item: str, other: str, value: str, *, to: str = "", unless: bool = False) -> Finding:
-    """EP0005: items that exclude each other.
+    """Make error EP0005: items that exclude each other.
 
     Parameters
     ----------
     draft : Draft
     item : str
-        The item that is wrong.
+        The wrong item.
     other, value : str
-        The item that it depends on, and its value.
+        The item on which it depends, and its value.
     to : str
-        The value that `item` must not have; "": it must not be there.
+        The value that `item` must not have; "": the item must not exist.
     unless : bool
-        The conflict exists where `other` has another value.
+        Whether the conflict exists if `other` has another value.
     """
     head = f"When configuration item {other} is {'not ' if unless else ''}set to {value}"
     reason = f"{head}, configuration item {item} cannot be " + (f"set to {to}" if to else "configured")

@@ -1,4 +1,4 @@
-"""Rows about ``common_dump_settings`` that every dialect has, in the vendor's order. [spec mindspore 1.2]"""
+"""The rows of ``common_dump_settings`` in all dialects, in the vendor's order. [spec mindspore 1.2]"""
 
 from dumpsim.core.match import KernelRules
 from dumpsim.core.steps import Steps
@@ -45,7 +45,7 @@ _NO_E2E = lacks_section(E2E)
 
 
 def _repeated(values: tuple[int, ...]) -> int | None:
-    """The first value that stands twice."""
+    """Return the first repeated value."""
     return next((value for index, value in enumerate(values) if value in values[:index]), None)
 
 
@@ -158,7 +158,7 @@ HEAD: tuple[Row, ...] = (
     ),
 )
 
-# what is looked for
+# what the dump looks for
 DEBUG_MODE: tuple[Row, ...] = (
     Field(
         name="op_debug_mode",
@@ -193,7 +193,7 @@ DEBUG_MODE: tuple[Row, ...] = (
     ),
 )
 
-# fields that other values of op_debug_mode than 0 overrule
+# fields that are overruled unless op_debug_mode is 0
 FORCED_BY_DEBUG_MODE: tuple[Row, ...] = (
     Rule(
         where=f"$.{COMMON}.dump_mode",

@@ -1,4 +1,4 @@
-"""Conditions of rows: small tests of a draft, made from names and values."""
+"""Conditions of rows: functions that test a draft."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,32 +29,32 @@ E2E = "e2e_dump_settings"
 
 
 def always(draft: Draft) -> bool:
-    """Every config."""
+    """Return True for every config."""
     return True
 
 
 def value_is(name: str, *values: Any) -> Condition:
-    """The field has one of these values."""
+    """Test whether the field has one of these values."""
     return lambda draft: draft.values.get(name) in values
 
 
 def isnt(name: str, *values: Any) -> Condition:
-    """The field has none of these values."""
+    """Test whether the field has none of these values."""
     return lambda draft: draft.values.get(name) not in values
 
 
 def both(*tests: Condition) -> Condition:
-    """All conditions hold."""
+    """Test whether all conditions are true."""
     return lambda draft: all(test(draft) for test in tests)
 
 
 def profile_is(name: str, *values: Any) -> Condition:
-    """The profile's field has one of these values."""
+    """Test whether the profile's field has one of these values."""
     return lambda draft: getattr(draft.profile, name) in values
 
 
 def has(section: str, name: str) -> Condition:
-    """The document holds the field."""
+    """Test whether the document has the field."""
 
     def test(draft: Draft) -> bool:
         found = draft.section(section)
@@ -64,17 +64,17 @@ def has(section: str, name: str) -> Condition:
 
 
 def has_section(name: str) -> Condition:
-    """The document holds the section."""
+    """Test whether the document has the section."""
     return lambda draft: draft.has_section(name)
 
 
 def lacks_section(name: str) -> Condition:
-    """The document does not hold the section."""
+    """Test whether the document does not have the section."""
     return lambda draft: not draft.has_section(name)
 
 
 def misses_device(draft: Draft) -> bool:
-    """``support_device`` does not list the device."""
+    """Return whether ``support_device`` does not list the device."""
     listed = draft.values.get("support_device")
     return draft.profile.device_filter and listed is not None and draft.device_id not in listed
 

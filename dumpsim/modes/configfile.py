@@ -1,4 +1,4 @@
-"""From the file that ``MINDSPORE_DUMP_CONFIG`` names to a checked `DumpRequest`. [spec mindspore 1.1]"""
+"""Reading and checking of the config that ``MINDSPORE_DUMP_CONFIG`` names. [spec mindspore 1.1]"""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -26,12 +26,12 @@ _DIALECTS = {
 
 
 def dialect(profile: Profile) -> tuple[tuple[Row, ...], tuple[Effect, ...]]:
-    """The table of a profile's config, and the fields that it may set in vain."""
+    """Return the rows of a profile's config, and the fields that may have no effect."""
     return _DIALECTS[profile.dialect]
 
 
 def fields_of(section: str) -> tuple[str, ...]:
-    """The fields of a section, those of all dialects.
+    """Return the fields of a section in all dialects.
 
     Examples
     --------
@@ -43,12 +43,13 @@ def fields_of(section: str) -> tuple[str, ...]:
 
 
 def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
-    """Path and bytes of the file that ``MINDSPORE_DUMP_CONFIG`` names, None where dump is off. [spec mindspore 1.1]
+    """Read the file that ``MINDSPORE_DUMP_CONFIG`` names; return path and bytes, or None without a name. [spec
+    mindspore 1.1]
 
     Raises
     ------
     DumpConfigError
-        For a file that is not there, has another suffix or cannot be read.
+        For a file that does not exist, has another suffix or cannot be read.
     """
     name = environment.get(CONFIG_VARIABLE, "")
     if not name:
@@ -98,24 +99,24 @@ def load(
     text : bytes
         The JSON file.
     environment : mapping
-        For ``MS_DIAGNOSTIC_DATA_PATH``.
+        Environment, for ``MS_DIAGNOSTIC_DATA_PATH``.
     profile : Profile
     device_id : int
-        For ``support_device``.
+        Device, for ``support_device``.
     file : str
-        Name for messages.
+        Name of the file, for messages.
 
     Returns
     -------
     request : DumpRequest
-        With the vendor's fall-backs applied.
+        The request, with values that the vendor changes.
     warnings : tuple of Finding
-        What the vendor logs.
+        Warnings that the vendor logs.
 
     Raises
     ------
     DumpConfigError
-        The first failure in the vendor's order, with the vendor's text and our note.
+        For the first error in the vendor's order, with the vendor's text and our note.
 
     Examples
     --------
@@ -134,9 +135,9 @@ def load(
 def check_all(
     text: bytes, environment: Mapping[str, str], profile: Profile, *, device_id: int = 0, file: str = "data_dump.json"
 ) -> tuple[Finding, ...]:
-    """Everything that the table has to say of a config: errors, warnings, fields without effect.
+    """Return all findings about a config: errors, warnings, fields without effect.
 
-    Never raises for what the config holds; a text that is not JSON is one finding.
+    The content of the config never raises an error; a text that is not JSON is one finding.
 
     Examples
     --------
@@ -154,14 +155,14 @@ def check_all(
 
 
 def _fusion(draft: Draft) -> Iterator[Finding]:
-    """What set_dump cannot reach in whole graphs; a run names the operators that it lost."""
+    """Warn about operators of whole graphs that set_dump cannot mark; a run names them."""
     if draft.profile.dialect == "graph" and draft.values.get("dump_mode") == 2:
         what = "operators that are fused at O2 lose the mark of set_dump and are not dumped; O0 and O1 do not fuse"
         yield Finding(level="warning", code="DS-CFG-057", where=f"$.{COMMON}.dump_mode", what=what)
 
 
 def config_schema(profile: Profile) -> dict[str, Any]:
-    """JSON Schema of a profile's config.
+    """Return the JSON Schema of a profile's config.
 
     Examples
     --------
@@ -173,18 +174,18 @@ def config_schema(profile: Profile) -> dict[str, Any]:
 
 
 def _draft(text: bytes, environment: Mapping[str, str], profile: Profile, device_id: int, file: str) -> Draft:
-    """The parsed document, ready for the table."""
+    """Parse the document for the checks."""
     try:
         document = parse(text)
     except JsonTextError as error:
-        # number overflow is not a parse error for the vendor and loses its head line
+        # for the vendor, number overflow is not a parse error and has no head line
         head = "Parse dump json failed, error:" if "parse_error" in str(error) else ""
         raise DumpConfigError("the file is not JSON", where=file, vendor=f"{head}{error}", code="DS-CFG-084") from None
     return Draft(profile=profile, document=document, environment=environment, device_id=device_id)
 
 
 def _request(draft: Draft, text: bytes, file: str) -> DumpRequest:
-    """The request of a draft without errors; what the dialect or the device does not have keeps its default."""
+    """Make the request of a valid draft; fields that the dialect or the device does not have get defaults."""
     values, profile = draft.values, draft.profile
     disabled = None
     if misses_device(draft):
@@ -217,7 +218,7 @@ def _request(draft: Draft, text: bytes, file: str) -> DumpRequest:
 
 
 def _statistics(draft: Draft) -> RequestedStatistics:
-    """The statistics of ``statistic_category``."""
+    """Return the statistics of ``statistic_category``."""
     values = draft.values
     return RequestedStatistics(
         names=tuple(CATEGORIES[category] for category in values["statistic_category"]),
@@ -226,7 +227,7 @@ def _statistics(draft: Draft) -> RequestedStatistics:
     )
 
 
-# dump_mode -> operators, given `kernels`
+# dump_mode -> function that selects operators, from `kernels`
 _SELECTIONS: dict[int, Callable[[KernelRules], Selection]] = {
     0: lambda kernels: Selection(),
     1: lambda kernels: Selection(rules=kernels),

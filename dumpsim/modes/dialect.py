@@ -1,7 +1,7 @@
-"""A config dialect: an ordered table of checks, and the one engine that walks it.
+"""Config dialects: an ordered table of checks, and the functions that apply it.
 
-A run raises the first failure, as the vendor does; ``dumpsim check`` walks the whole table and shows all. The JSON
-Schema comes from the same rows.
+A run raises the first error, as the vendor does; ``dumpsim check`` applies the whole table and shows all findings. The
+JSON Schema is made from the same rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a row of the table has to say of a config.
+    """A finding of a row of the table about a config.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Finding:
     where : str
         JSON path.
     what : str
-        Our sentence.
+        Our text.
     vendor : str or None
-        The vendor's text, where it is known.
+        The vendor's text, if it is known.
     function : str
-        The vendor's function that logs a warning.
+        The vendor's function that logs the warning.
     forced : tuple of (str, value)
         Fields that the vendor sets to another value.
     """
@@ -59,7 +59,7 @@ class Finding:
     forced: tuple[tuple[str, Any], ...] = ()
 
     def error(self, file: str) -> DumpConfigError:
-        """The finding as the error that a run raises."""
+        """Return the error that a run raises for the finding."""
         return DumpConfigError(
             self.what,
             where=f"{file}: {self.where}",
@@ -71,13 +71,13 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """What a warning prints: the vendor's text, else ours."""
+        """Text of a warning: the vendor's, otherwise ours."""
         return self.vendor if self.vendor is not None else self.what
 
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """A config on its way through the table: the document, and the values so far."""
+    """A config while it is checked: the document, and the values so far."""
 
     profile: Profile
     document: Any
@@ -87,20 +87,20 @@ class Draft:
     bad: set[str] = field(default_factory=set)
 
     def section(self, name: str) -> Any:
-        """A section of the document, None where it is absent; the vendor only asks whether it is there."""
+        """Return a section of the document; None if it is missing."""
         return self.document.get(name, None) if isinstance(self.document, dict) else None
 
     def has_section(self, name: str) -> bool:
-        """Whether the section is there, whatever it holds."""
+        """Return whether the section exists, whatever its content."""
         return isinstance(self.document, dict) and name in self.document
 
     def has(self, row: "Field") -> bool:
-        """Whether the field is in the document."""
+        """Return whether the document has the field."""
         section = self.section(row.section)
         return isinstance(section, dict) and row.name in section
 
     def good(self, *names: str) -> bool:
-        """All these fields were read without an error, so that rules about them make sense."""
+        """Return whether all these fields were read without an error, so that rules about them can be checked."""
         return not self.bad.intersection(names)
 
 
@@ -118,24 +118,24 @@ def _never(draft: Draft) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section that must be there."""
+    """A required section."""
 
     name: str
     code: str
     vendor: str
 
     def examine(self, draft: Draft) -> Iterator[Finding]:
-        """One error where it is absent."""
+        """Yield an error if the section is missing."""
         if not draft.has_section(self.name):
             where = f"$.{self.name}"
             yield Finding(level="error", code=self.code, where=where, what="the section is missing", vendor=self.vendor)
 
 
-# kind -> (what Python makes of it, vendor's complaint, JSON Schema type) [spec observed 2]
+# kind -> (the vendor's error, JSON Schema type) [spec observed 2]
 _UNSIGNED = "Dump config parse failed, {name} should be unsigned int type"
 _KINDS: dict[str, tuple[str, str]] = {
     "unsigned": (_UNSIGNED, "integer"),
-    "boolean": ("Dump Json Parse Failed. 'enable' should be boolean type", "boolean"),  # names 'enable' for every field
+    "boolean": ("Dump Json Parse Failed. 'enable' should be boolean type", "boolean"),  # for every field
     "string": ("Dump config parse failed, {name} should be string type", "string"),
     "array": ("Dump config parse failed, {name} should be array type", "array"),
 }
@@ -150,21 +150,21 @@ class Field:
     kind : str
         ``unsigned``, ``boolean``, ``string`` or ``array``.
     required : callable
-        Whether its absence is an error.
+        Returns whether a missing field is an error.
     when : callable
-        Whether the field is read at all; a field that is not read keeps its default and may hold anything.
+        Returns whether the field is read; otherwise it has its default, and its value is not checked.
     reads : tuple of str
-        Fields that `when` looks at; where one of them has an error, the field is examined all the same.
+        Fields that `when` uses; if one of them has an error, the field is checked in any case.
     allowed : tuple, and refusal : str
-        Legal values, and the vendor's text for any other (``{value}`` is filled in).
+        Allowed values, and the vendor's text for others (with ``{value}``).
     tolerated : tuple
-        Values that are accepted without being documented.
+        Values that are accepted, but not documented.
     read : callable
-        Turns the JSON value into the config's; may raise DumpConfigError.
+        Converts the JSON value; may raise DumpConfigError.
     read_default : bool
-        The default goes through `read`, too, where the field is absent.
+        Whether `read` also converts the default of a missing field.
     complains_as : str
-        The name in the vendor's text where it is another field's.
+        The field's name in the vendor's text, if that is the name of another field.
     """
 
     name: str
@@ -186,11 +186,11 @@ class Field:
 
     @property
     def where(self) -> str:
-        """JSON path."""
+        """The field's JSON path."""
         return f"$.{self.section}.{self.name}"
 
     def examine(self, draft: Draft) -> Iterator[Finding]:
-        """Read the field into the draft; at most one error."""
+        """Read the field into the draft; yield at most one error."""
         draft.values[self.name] = self.default
         if draft.good(*self.reads) and not self.when(draft):
             return
@@ -209,7 +209,7 @@ class Field:
             yield finding
 
     def _check(self, value: Any, draft: Draft) -> Finding | None:
-        """Type, then legal values, then the field's own reader."""
+        """Check the type, then allowed values, then call the field's own reader."""
         if not _is_kind(value, self.kind):
             vendor = _KINDS[self.kind][0].format(name=self.complains_as or self.name)
             return self._error(f"{shown(value)} is not of type {_KINDS[self.kind][1]}", vendor, value)
@@ -233,7 +233,7 @@ class Field:
         return None
 
     def _error(self, what: str, vendor: str, value: Any = None) -> Finding:
-        """An error of this field, with the legal value that was probably meant."""
+        """Make an error of this field, with the allowed value that was probably meant."""
         allowed = tuple(shown(a) for a in self.allowed)
         meant = _meant(value, self.kind, self.allowed)
         return Finding(
@@ -248,23 +248,23 @@ class Rule:
     Attributes
     ----------
     field : str
-        JSON path that the finding names, and the field's name after its last dot.
+        JSON path in the finding; the part after the last dot is the field's name.
     when : callable
-        Whether the rule applies.
+        Returns whether the rule applies.
     level : str
         ``error`` or ``warning``.
     vendor : str
-        The vendor's text; ``{value}`` is the field's.
+        The vendor's text; ``{value}`` is that of the field.
     what : str
-        Our sentence.
+        Our text.
     force : mapping
-        Values that fields get.
+        Values that the rule sets.
     reads : tuple of str
         Fields that must have been read without an error.
     repeat : int
-        How many times the warning is given; ``{index}`` counts.
+        Number of times that the warning is given; ``{index}`` counts.
     value : callable
-        What ``{value}`` is, where it is not the field's.
+        Returns ``{value}`` if it is not that of the field.
     """
 
     where: str
@@ -281,7 +281,7 @@ class Rule:
     value: Callable[[Draft], Any] | None = None
 
     def examine(self, draft: Draft) -> Iterator[Finding]:
-        """Nothing, one error, or the warning and its forced values."""
+        """Yield nothing, one error, or the warning, and set the forced values."""
         if not draft.good(*self.reads) or not self.when(draft):
             return
         value = self.value(draft) if self.value else draft.values.get(self.where.rsplit(".", 1)[-1])
@@ -306,47 +306,47 @@ Row = Section | Field | Rule
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A step of a validator that looks at more than one field or rule, such as all items of a list."""
+    """A step of a validator that checks more than one field, such as all items of a list."""
 
     name: str
     findings: Callable[[Draft], Iterator[Finding]]
 
     def examine(self, draft: Draft) -> Iterator[Finding]:
-        """What the step finds, the vendor's first failure first."""
+        """Yield the findings of the step, beginning with the vendor's first error."""
         yield from self.findings(draft)
 
 
 class Examines(Protocol):
-    """A step of a table: it reads a draft, and says what is wrong with it."""
+    """A step of a table, which checks a draft."""
 
     def examine(self, draft: Draft) -> Iterator[Finding]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A field, or a part of one, that changes nothing under a condition."""
+    """A field, or a part of one, that has no effect under a condition."""
 
     section: str
     name: str
     when: Test
     why: str
-    reads: tuple[str, ...] = ()  # fields that `when` looks at
-    part: Callable[[Draft], str] | None = None  # what stands for ``{part}`` in `why`
+    reads: tuple[str, ...] = ()  # fields that `when` uses
+    part: Callable[[Draft], str] | None = None  # returns ``{part}`` in `why`
 
 
 def walk(rows: Iterable[Examines], draft: Draft) -> Iterator[Finding]:
-    """Every finding of every row, in the table's order."""
+    """Iterate over the findings of all rows, in the table's order."""
     for row in rows:
         yield from row.examine(draft)
 
 
 def first_failure(rows: Iterable[Examines], draft: Draft, file: str) -> tuple[Finding, ...]:
-    """The warnings of a config without errors.
+    """Return the warnings of a config without errors.
 
     Raises
     ------
     DumpConfigError
-        For the first error, as the vendor does.
+        For the first error, as in the vendor's code.
     """
     warnings: list[Finding] = []
     for finding in walk(rows, draft):
@@ -357,7 +357,7 @@ def first_failure(rows: Iterable[Examines], draft: Draft, file: str) -> tuple[Fi
 
 
 def without_effect(rows: "tuple[Row, ...]", effects: tuple[Effect, ...], draft: Draft) -> Iterator[Finding]:
-    """Fields of a walked draft that are there and change nothing, unknown ones included."""
+    """Iterate over the fields of a checked draft that have no effect, and unknown ones."""
     for effect in effects:
         found = draft.section(effect.section)
         present = isinstance(found, dict) and effect.name in found
@@ -378,7 +378,7 @@ def without_effect(rows: "tuple[Row, ...]", effects: tuple[Effect, ...], draft: 
 
 
 def _unknown(where: str, found: Mapping[str, Any], known: Iterable[str]) -> Iterator[Finding]:
-    """Keys that the vendor ignores without a word."""
+    """Iterate over keys that the vendor ignores without a message."""
     for key in found:
         if key not in known:
             yield Finding(
@@ -391,7 +391,7 @@ def _unknown(where: str, found: Mapping[str, Any], known: Iterable[str]) -> Iter
 
 
 def schema(rows: "tuple[Row, ...]", profile: Profile, title: str) -> dict[str, Any]:
-    """JSON Schema (2020-12) of the dialect."""
+    """Return the JSON Schema (2020-12) of the dialect."""
     sections: dict[str, dict[str, Any]] = {}
     needed = {row.name for row in rows if isinstance(row, Section)}
     empty = Draft(profile=profile, document={"e2e_dump_settings": {}}, environment={})
@@ -419,14 +419,14 @@ def schema(rows: "tuple[Row, ...]", profile: Profile, title: str) -> dict[str, A
 
 
 def _is_kind(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of a kind; a bool is not a number."""
+    """Return whether a JSON value is of a kind; a boolean is not a number."""
     if kind == "unsigned":
         return type(value) is int and value >= 0
     return isinstance(value, {"boolean": bool, "string": str, "array": list}[kind])
 
 
 def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
-    """The legal value that a wrong one probably stands for."""
+    """Return the allowed value that was probably meant by a wrong one."""
     if kind == "boolean" and not isinstance(value, list | dict):
         return {"true": "true", "1": "true", "false": "false", "0": "false"}.get(str(value).lower())
     if kind == "unsigned" and isinstance(value, str | float) and not isinstance(value, bool):
@@ -443,7 +443,7 @@ def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """A JSON value as users write it."""
+    """Format a JSON value."""
     import json
 
     try:

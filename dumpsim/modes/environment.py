@@ -1,4 +1,4 @@
-"""The dump that a MindSpore process's environment asks for. [spec mindspore 1.1, 1.5]"""
+"""The dump that the environment of a MindSpore process configures. [spec mindspore 1.1, 1.5]"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _IGNORE_USELESS = "MINDSPORE_DUMP_IGNORE_USELESS_OUTPUT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request, the profile that it is for, and warnings: the vendor's function and the text."""
+    """A request, its profile, and warnings: the vendor's function and the text."""
 
     profile: Profile
     request: DumpRequest
@@ -35,7 +35,7 @@ def read_environment(
     exception_dump: str = "",
     overrides: Mapping[str, str] | None = None,
 ) -> Asked | None:
-    """The dump that an environment asks for, None where it asks for none.
+    """Return the dump that an environment configures; None if there is none.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ def read_environment(
     release, target, jit_level : str
         ``seed``, ``2.7`` or ``2.10``; ``Ascend``, ``GPU`` or ``CPU``; ``O0``, ``O1`` or ``O2``.
     device_id : int
-        For ``support_device``.
+        Device, for ``support_device``.
     exception_dump : str
-        ``exception_dump`` of the context's ``ascend_config``, "" where the script does not set it.
+        ``exception_dump`` of the context's ``ascend_config``; "" if the script does not set it.
     overrides : mapping of str to str, optional
-        Single fields of the profile.
+        Fields of the profile to change.
 
     Raises
     ------
     DumpConfigError
         For a config that the vendor refuses.
     UnsupportedError
-        For modes that the release no longer has.
+        For modes that the release has removed.
 
     Examples
     --------

@@ -9,12 +9,12 @@ _INT32 = 2**31 - 1
 
 
 def check_ge_steps(text: str) -> None:
-    """Refuse what GE refuses: more than 100 pieces, empty ones, ranges that do not rise, numbers beyond 32 bits.
+    """Check steps as GE does: at most 100 parts, none empty, ranges that increase, numbers within 32 bits.
 
     Raises
     ------
     DumpConfigError
-        With GE's error code E10001.
+        For wrong steps, with GE's error code E10001.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def check_ge_steps(text: str) -> None:
 
 
 def _refused(text: str, reason: str) -> DumpConfigError:
-    """GE's complaint about its option."""
+    """Make GE's error about its option."""
     return DumpConfigError(
         f"GE does not take {text!r} as steps: {reason.rstrip('.')}",
         where="$.common_dump_settings.iteration",

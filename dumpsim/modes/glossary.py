@@ -1,6 +1,6 @@
 """The answers of ``dumpsim explain``: the meaning of fields, variables, codes and messages of the vendor.
 
-All of it is read off the tables that runs and checks read, so it cannot say something else than they do.
+They come from the tables that runs and checks use, so that they cannot contradict them.
 """
 
 import inspect
@@ -133,11 +133,11 @@ class Topic:
     Attributes
     ----------
     name, kind : str
-        The word that was asked for, and its kind.
+        The word, and its kind.
     text : str
         Its meaning.
     facts : tuple of (str, str)
-        Titled facts: allowed values, defaults, what is forced when, where it has no effect.
+        Facts with titles: allowed values, defaults, forced values, cases without effect.
     source : str
     """
 
@@ -155,17 +155,17 @@ def explain(word: str) -> tuple[Topic, ...]:
     ----------
     word : str
         A config field, a profile field, an environment variable, a code of ours or of the vendor's runtime, a subject
-        (``NaN``, ``overflow``), or a message of the vendor as a log or an exception shows it.
+        (``NaN``, ``overflow``), or a message of the vendor in a log or an exception.
 
     Returns
     -------
     tuple of Topic
-        More than one where a word means several things.
+        Several if the word has several meanings.
 
     Raises
     ------
     BadInputError
-        For a word that nothing is known of; it names the nearest.
+        For an unknown word, with the nearest known one.
 
     Examples
     --------
@@ -222,12 +222,12 @@ def _topics(word: str) -> Iterator[Topic]:
                 name=number, kind="runtime code", text=f"{text[:1].upper()}{text[1:]}.", source="spec parallel 4.5"
             )
     if " " in word:
-        said = [*_messages(word)]
-        yield from said or _mentioned(word)
+        found = [*_messages(word)]
+        yield from found or _mentioned(word)
 
 
 def _acl_item(name: str) -> Iterator[Topic]:
-    """An item of an ACL config."""
+    """Yield the topic of an item of an ACL config."""
     for item in ITEMS:
         if item.name == name:
             facts = [("allowed", ", ".join(item.allowed)), ("default", item.default)]
@@ -239,7 +239,7 @@ def _acl_item(name: str) -> Iterator[Topic]:
 
 
 def _rows() -> tuple[Row, ...]:
-    """The rows of all dialects; a row that two of them share once."""
+    """Return the rows of all dialects; shared rows once."""
     shared = set(map(id, kernelbykernel.ROWS))
     return (*kernelbykernel.ROWS, *(row for row in wholegraph.ROWS if id(row) not in shared))
 
@@ -251,7 +251,7 @@ def _known() -> list[str]:
 
 
 def _field(row: Field) -> Topic:
-    """A config field, with the rules that look at it."""
+    """Return the topic of a config field, with its rules."""
     facts = [("place", row.where), ("type", row.kind)]
     if row.allowed:
         facts.append(("allowed", ", ".join(map(_shown, row.allowed))))
@@ -270,7 +270,7 @@ def _field(row: Field) -> Topic:
 
 
 def _code(code: str) -> Iterator[Topic]:
-    """A code of ours."""
+    """Yield the topics of a code of ours."""
     meaning = MEANINGS.get(code)
     if meaning is not None:
         facts = (("what helps", meaning.help),) if meaning.help else ()
@@ -281,7 +281,7 @@ def _code(code: str) -> Iterator[Topic]:
 
 
 def _row(row: Row) -> Topic:
-    """A row of a dialect by its code or its message."""
+    """Return the topic of a row of a dialect."""
     if isinstance(row, Section):
         return Topic(
             name=row.code, kind="config error", text=f"The section {row.name} is missing.", facts=_says(row.vendor)
@@ -313,7 +313,7 @@ def _says(vendor: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def _messages(text: str) -> Iterator[Topic]:
-    """Codes and rows whose vendor text is in a message."""
+    """Yield the topics of codes and rows whose vendor text is in a message."""
     for code, meaning in MEANINGS.items():
         if any(start in text for start in meaning.says):
             yield from _code(code)
@@ -327,9 +327,9 @@ def _messages(text: str) -> Iterator[Topic]:
 
 
 def _mentioned(text: str) -> Iterator[Topic]:
-    """Fields that a message names in words that no table holds; the messages of libraries name none."""
+    """Yield the topics of fields that a message names, or that belong to a message of a library."""
     words = set(re.findall(r"\w+", text))
-    words |= {name for said, name in _LIBRARIES.items() if said in text}
+    words |= {name for part, name in _LIBRARIES.items() if part in text}
     for row in _rows():
         if isinstance(row, Field) and row.name in words:
             yield _field(row)
@@ -337,14 +337,14 @@ def _mentioned(text: str) -> Iterator[Topic]:
 
 @cache
 def _pattern(template: str, name: str) -> re.Pattern[str]:
-    """A vendor's text with anything where a value stands."""
+    """Compile a vendor's text to a pattern that matches any values."""
     parts = re.split(r"\{\w+\}", template.replace("{name}", name))
     return re.compile(".*?".join(re.escape(part.strip()) for part in parts), re.DOTALL)
 
 
 @cache
 def _profile_fields() -> dict[str, str]:
-    """Field -> what it means, from the profile's own documentation."""
+    """Return the meanings of a profile's fields, from the docstring of `Profile`."""
     text = inspect.getdoc(Profile) or ""
     found: dict[str, str] = {}
     for names_, about in re.findall(r"^([a-z_, 0-9]+) : [^\n]+\n((?:    [^\n]+\n?)+)", text, re.MULTILINE):
@@ -354,7 +354,7 @@ def _profile_fields() -> dict[str, str]:
 
 
 def _profile_field(name: str) -> Topic:
-    """A field of a profile, with its value in each."""
+    """Return the topic of a profile's field, with its value in each profile."""
     values: dict[str, list[str]] = {}
     for profile in names():
         release, device = profile.split("/")
@@ -372,7 +372,7 @@ def _profile_field(name: str) -> Topic:
 
 
 def _shown(value: Any) -> str:
-    """A value as a config has it."""
+    """Format a value as in a config."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -381,6 +381,6 @@ def _shown(value: Any) -> str:
 
 
 def _neutral(text: str) -> str:
-    """A rule's sentence without the case at hand."""
+    """Return a rule's text without its values."""
     words = {"target": "such a device", "value": "the value", "device_id": "the device"}
     return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], text)

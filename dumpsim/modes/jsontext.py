@@ -1,7 +1,7 @@
-"""JSON as MindSpore's C++ library reads it: what it accepts, what values become, and the text of its errors.
+"""A JSON parser that behaves as MindSpore's C++ library: accepted texts, values, and error messages.
 
-Python's reader differs in both directions: it takes NaN and refuses what follows the first value, and its messages are
-its own. [spec observed 2, rows 6-13, 23-24]
+Python's parser differs: it accepts NaN, refuses text after the first value, and has other messages. [spec observed 2,
+rows 6-13, 23-24]
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _EMPTY = "attempting to parse an empty input; check that your input string or st
 
 
 class JsonTextError(ValueError):
-    """A text that the C++ library refuses; the message is the library's, `rest` what it had not read yet."""
+    """A text that the C++ library refuses; the message is the library's, `rest` is the text that was not read."""
 
     def __init__(self, message: str, rest: str) -> None:
         super().__init__(message)
@@ -32,12 +32,12 @@ class JsonTextError(ValueError):
 
 
 def parse(data: bytes) -> object:
-    """The first JSON value of a file; whatever follows it is not looked at.
+    """Parse the first JSON value of a file; any text after it is ignored.
 
     Raises
     ------
     JsonTextError
-        With the text of the C++ library.
+        If the C++ library refuses the text, with its message.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def parse(data: bytes) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A token: its name in messages, its value, and where reading stopped."""
+    """A token: its name in messages, and its value."""
 
     name: str
     value: object = None
@@ -59,14 +59,14 @@ _Stack: TypeAlias = list[tuple[dict[str, object] | list[object], str]]
 
 
 class _Reader:
-    """A parser of bytes held as latin-1 text, so that positions count bytes as the library's do."""
+    """A parser of bytes, decoded as latin-1, so that positions are byte positions, as in the library."""
 
     __slots__ = ("at", "shown", "text", "token")
 
     def __init__(self, data: bytes) -> None:
         self.text = data.decode("latin-1")
         self.at = 0
-        self.shown = 0  # "last read" begins at the last string or number, not at the last token
+        self.shown = 0  # start of "last read" in messages: the last string or number, not the last token
         self.token = _Token("<uninitialized>")
 
     def document(self) -> object:
@@ -89,7 +89,7 @@ class _Reader:
             self.at += 1
 
     def error(self, what: str) -> JsonTextError:
-        """An error at the last byte that was read."""
+        """Make an error at the last byte that was read."""
         before = self.text[: self.at]
         line = before.count("\n") + 1
         column = self.at - (before.rfind("\n") + 1)
@@ -97,18 +97,18 @@ class _Reader:
         return JsonTextError(f"[json.exception.parse_error.101] {where}: {what}", self.rest())
 
     def rest(self) -> str:
-        """What is left of the file."""
+        """Return the rest of the file."""
         return self.text[self.at :].encode("latin-1").decode("utf-8", "replace")
 
     def invalid(self, what: str, context: str) -> JsonTextError:
-        """An error of the lexer: what was read so far is shown, control characters as <U+XXXX>."""
+        """Make an error of the lexer, with the text that was read; control characters are shown as <U+XXXX>."""
         read = "".join(c if c >= " " else f"<U+{ord(c):04X}>" for c in self.text[self.shown : self.at])
         read = read.encode("latin-1").decode("utf-8", "replace")
         expected = f"; expected {_EXPECTED[context]}" if context in _EXPECTED else ""
         return self.error(f"syntax error while parsing {context} - {what}; last read: '{read}'{expected}")
 
     def unexpected(self, context: str) -> JsonTextError:
-        """An error of the parser: a good token at a bad place."""
+        """Make an error of the parser: an unexpected token."""
         expected = _EXPECTED.get(context, "'[', '{', or a literal")
         return self.error(f"syntax error while parsing {context} - unexpected {self.token.name}; expected {expected}")
 
@@ -117,7 +117,7 @@ class _Reader:
         self.blanks()
         start = self.at
         if start >= len(self.text):
-            self.at = len(self.text) + 1  # the library counts the end of the file as read
+            self.at = len(self.text) + 1  # the library counts the end of the file as a byte
             self.token = _Token("end of input")
             return
         char = self.text[start]
@@ -134,7 +134,7 @@ class _Reader:
             self.token = self.literal(start, context)
 
     def literal(self, start: int, context: str) -> _Token:
-        """true, false or null."""
+        """Read true, false or null."""
         word = next((w for w in _LITERALS if w[0] == self.text[start]), None)
         if word is None:
             raise self.invalid("invalid literal", context)
@@ -145,7 +145,7 @@ class _Reader:
         return _Token(f"{word} literal", _LITERALS[word])
 
     def number(self, start: int, context: str) -> int | float:
-        """A number; whole numbers beyond 64 bits become floats, as the library makes them."""
+        """Read a number; integers beyond 64 bits become floats, as in the library."""
         text = self.text
         end = start + (text[start] == "-")
         if text[end : end + 1] not in _DIGITS or end == len(text):
@@ -174,13 +174,13 @@ class _Reader:
         return value
 
     def digits(self, at: int) -> int:
-        """Where the digits from `at` end."""
+        """Return the end of the digits from `at`."""
         while self.text[at : at + 1] and self.text[at] in _DIGITS:
             at += 1
         return at
 
     def some_digits(self, at: int, what: str, context: str) -> int:
-        """As `digits`, at least one of them."""
+        """Return the end of at least one digit from `at`."""
         end = self.digits(at)
         if end == at:
             self.at = at + 1
@@ -188,7 +188,7 @@ class _Reader:
         return end
 
     def string(self, context: str) -> str:
-        """A string, its opening quote read already."""
+        """Read a string after its opening quote."""
         parts: list[str] = []
         while True:
             if self.at >= len(self.text):
@@ -212,7 +212,7 @@ class _Reader:
         return "".join(parts)
 
     def wide(self, context: str) -> str:
-        """One character of several UTF-8 bytes, its first byte read already."""
+        """Read the rest of a character of several UTF-8 bytes."""
         first = self.at - 1
         lead = ord(self.text[first])
         length = 2 if 0xC2 <= lead <= 0xDF else 3 if 0xE0 <= lead <= 0xEF else 4 if 0xF0 <= lead <= 0xF4 else 1
@@ -226,7 +226,7 @@ class _Reader:
         raise self.invalid("invalid string: ill-formed UTF-8 byte", context)
 
     def escape(self, context: str) -> str:
-        """What follows a backslash in a string."""
+        """Read an escape sequence after its backslash."""
         char = self.text[self.at : self.at + 1]
         self.at += 1
         if char in _ESCAPES and char:
@@ -250,7 +250,7 @@ class _Reader:
         return chr(code)
 
     def hex_digits(self, context: str) -> int:
-        """Four hexadecimal digits."""
+        """Read four hexadecimal digits."""
         code = 0
         for _ in range(4):
             self.at += 1
@@ -261,9 +261,9 @@ class _Reader:
         return code
 
     def value(self) -> object:
-        """The value that the present token begins; without recursion, since the library reads any depth."""
+        """Read the value that begins with the current token; without recursion, since the library reads any depth."""
         root: list[object] = []
-        stack: _Stack = [(root, "")]  # open objects with the key of their next value, open lists
+        stack: _Stack = [(root, "")]  # open objects, with the key of their next value, and open lists
         while True:
             name = self.token.name
             made: dict[str, object] | list[object] | None = None
@@ -289,7 +289,7 @@ class _Reader:
                 return root[0]
 
     def next_member(self, stack: "_Stack") -> bool:
-        """Go on to the next member of the innermost open holder; False where the document is complete."""
+        """Continue with the next member of the innermost object or list; return False if the document is complete."""
         while len(stack) > 1:
             context, end = ("object", "'}'") if isinstance(stack[-1][0], dict) else ("array", "']'")
             self.advance(context)
@@ -303,7 +303,7 @@ class _Reader:
         return False
 
     def member(self, stack: "_Stack") -> None:
-        """Read the key of an object's member, up to its value; a list's member has none."""
+        """Read the key of an object's member, up to its value; members of lists have no key."""
         holder, _ = stack[-1]
         if not isinstance(holder, dict):
             return
@@ -317,7 +317,7 @@ class _Reader:
 
 
 def _is_prefix(data: bytes) -> bool:
-    """Whether the bytes begin one well-formed UTF-8 character."""
+    """Return whether the bytes are the beginning of a valid UTF-8 character."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
 """The config dialect of MindSpore's kernel-by-kernel dump: Ascend O0 and O1, GPU, CPU.
 
-The rows stand in the vendor's order of checks. [spec mindspore 1.1-1.3, spec observed 2]
+The rows are in the vendor's order of checks. [spec mindspore 1.1-1.3, spec observed 2]
 """
 
 from dumpsim.core.steps import Steps
@@ -46,7 +46,7 @@ _HOST_ONLY_NAMES = both(wants_statistics, value_is("stat_calc_mode", "device"))
 
 
 def _host_only(draft: Draft) -> list[str]:
-    """Legal statistics of the config that the device cannot compute."""
+    """Return statistics of the config that the device cannot compute."""
     section = draft.section(COMMON)
     listed = section.get("statistic_category", ()) if isinstance(section, dict) else ()
     return [name for name in listed if name not in DEVICE_CATEGORIES] if isinstance(listed, list) else []
@@ -261,7 +261,7 @@ ROWS: tuple[Row, ...] = (
     ),
 )
 
-# fields that a config may set in vain
+# fields that may have no effect
 EFFECTS: tuple[Effect, ...] = (
     Effect(COMMON, "file_format", always, "kernel-by-kernel dump always writes npy"),
     KERNELS_IN_VAIN,

@@ -1,8 +1,8 @@
-"""Operands and outputs that no dump holds, by operator type."""
+"""Operands and outputs that are never dumped, by operator type."""
 
 __all__ = ["CUBE", "HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "UNNAMED", "WITHOUT_FILES"]
 
-# Ascend [spec mindspore 3.9]: operator type -> operands that live on the host or only carry an attribute
+# Ascend [spec mindspore 3.9]: operator type -> operands that are on the host or only attributes
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropInput": frozenset({2}),
     "KVCacheScatterUpdate": frozenset({0}),
@@ -21,7 +21,7 @@ _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
     "Zeros": frozenset({0, 1}),
 }
 
-# CPU [observed 2.10]: operands that the kernel is launched without
+# CPU [observed 2.10]: operator type -> operands that are not passed to the kernel
 _CPU_OPERANDS: dict[str, frozenset[int]] = {
     "Conv2DBackpropFilter": frozenset({2}),
     "Conv2DBackpropInput": frozenset({2}),
@@ -47,18 +47,18 @@ _ASCEND_OUTPUTS: dict[str, frozenset[int]] = {
     "TensorSummary": frozenset({0}),
 }
 
-# operator types that the cube unit computes (AIC), by how they begin; the others are of the vector unit (AIV)
+# prefixes of operator types of the cube unit (AIC); the others belong to the vector unit (AIV)
 CUBE = ("BatchMatMul", "Conv2D", "Conv3D", "Depthwise", "FlashAttention", "MatMul")
 
 TEXT_OPERANDS = frozenset({"Print"})  # operators whose strings are written to the log [seed 001]
 
-# whole graphs [spec ge 2.6]: nodes that are no kernels; what has no output has no file either
+# whole graphs [spec ge 2.6]: nodes that are not kernels; nodes without outputs have no file either
 _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"})
 
-# whole graphs [spec ge 2.6]: nodes that no list of names selects; their bytes are inputs of the operators after them
+# whole graphs [spec ge 2.6]: nodes that cannot be selected by name; their bytes are inputs of other operators
 UNNAMED = frozenset({"Data"})
 
-# tables by the word of `Profile.skip_tables`
+# tables by the value of `Profile.skip_tables`
 HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {
     "ascend": _ASCEND_OPERANDS,
     "cpu": _CPU_OPERANDS,
@@ -66,7 +66,7 @@ HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {
     "none": {},
 }
 HIDDEN_OUTPUTS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OUTPUTS, "cpu": {}, "ge": {}, "none": {}}
-WITHOUT_FILES: dict[str, frozenset[str] | None] = {  # None: every operator may leave files
+WITHOUT_FILES: dict[str, frozenset[str] | None] = {  # None: every operator may have files
     "ascend": None,
     "cpu": None,
     "ge": _GE_WITHOUT_FILES,

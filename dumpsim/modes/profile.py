@@ -1,7 +1,7 @@
-"""A profile: everything in which one vendor mode and release differs from another, as data.
+"""Profiles: the differences between the vendor's modes and releases, as data.
 
-Profile ``seed`` is the documents as written, ``2.7`` and ``2.10`` are what those releases were seen to do. Any one
-field can be set by name (``dumpsim run --set FIELD=VALUE``). [decisions]
+Profile ``seed`` follows the documents, ``2.7`` and ``2.10`` the observed behaviour of those releases. Each field can be
+set by name (``dumpsim run --set FIELD=VALUE``). [decisions]
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from dumpsim.modes.releases import DEVICES, HOST_CATEGORIES, RELEASES, TARGETS
 
 __all__ = ["CHOICES", "Profile", "device_of", "find", "names"]
 
-# the legal values of the fields that are words
+# the allowed values of string fields
 CHOICES: dict[str, tuple[str, ...]] = {
     "support_device": ("optional", "required"),
     "enable": ("any", "true"),
@@ -68,59 +68,60 @@ class Profile:
     Attributes
     ----------
     release, device, target, ms_version : str
-        Which one it is; `ms_version` is what ``config.json`` and ``mindspore.__version__`` print.
+        Identity of the profile; `ms_version` is the version in ``config.json`` and ``mindspore.__version__``.
     dialect : str
-        Config of dumps ``kernel`` by kernel, or of whole ``graph``s.
+        Dialect of the config: that of dumps by ``kernel``, or of whole graphs (``graph``).
     iteration_blanks : bool
-        Blanks in ``iteration`` are legal.
+        Whether ``iteration`` may contain spaces.
     step_grammar : str
-        ``iteration`` is MindSpore's, or is read once more by ``ge``.
+        ``iteration`` is parsed by ``mindspore`` alone, or by ``ge``, too.
     support_device : str
         ``required``, or ``optional`` with the default ``[0..7]``.
     device_filter : bool
-        A device that ``support_device`` does not list dumps nothing.
+        Whether a device that ``support_device`` does not list dumps nothing.
     enable : str
         ``e2e_dump_settings.enable`` may be ``any`` or must be ``true``.
     debug_modes : str
-        op_debug_mode takes ``all`` documented values, only ``zero``, 0 and ``overflow``, or 1 and 2 too, ``folded``
-        into 3.
+        Values of op_debug_mode: ``all`` documented ones, only ``zero``, 0 and 3 (``overflow``), or also 1 and 2, which
+        count as 3 (``folded``).
     debug_mode_needs_e2e : bool
-        op_debug_mode may only be left out where there is an e2e section.
+        Whether op_debug_mode may be missing only if there is an e2e section.
     statistics : str
-        Computed on the ``device`` or the host, on the ``host`` only, or an ``error``.
+        Statistics are computed on the ``device`` or the host, on the ``host`` only, or are an ``error``.
     statistics_in_overflow : bool
-        op_debug_mode 3 and statistics go together.
+        Whether op_debug_mode 3 allows statistics.
     categories : tuple of str
-        Legal ``statistic_category`` names.
+        Allowed names in ``statistic_category``.
     set_dump : bool
-        dump_mode 2 is legal.
+        Whether dump_mode 2 is allowed.
     sampling, trans_flag, kernel_arguments : bool
-        The field has an effect.
+        Whether the field has an effect.
     overflow_number_error : bool
-        ``overflow_number`` outside op_debug_mode 3 is an error, else it is ignored with a warning.
+        Whether ``overflow_number`` without op_debug_mode 3 is an error; otherwise it is ignored with a warning.
     overflow_check : str
-        op_debug_mode 3 looks for outputs that are not ``finite``, or at the device's ``flags``, or dumps everything
+        op_debug_mode 3 checks whether outputs are ``finite``, or the device's ``flags``, or dumps everything
         (``none``).
     overflow_scan : str
-        The second output of a number type that is not tested ``stops`` the test of its operator, or ``all`` outputs are
+        The second output of a data type that is not tested ``stops`` the test of its operator, or ``all`` outputs are
         tested.
     overflow_ids : str
-        Ids in the names of an overflowing operator's files: the ``operator``'s own, which the overflow record holds, so
-        that tools find the file by them, or those of the ``debug`` task. [spec ge 3.8, spec mindspore 3.7]
+        Ids in the names of an overflowing operator's files: those of the ``operator``, which the overflow record
+        contains, so that tools can find the file, or those of the ``debug`` task. [spec ge 3.8, spec mindspore 3.7]
     opdebug : str
         Layout of the overflow record: ``old``, ``new``, or that of the ``chip``.
     exception : str
-        op_debug_mode 4 saves the failing operator's ``inputs``, the ``lite`` dump of CANN, or nothing (``none``).
+        op_debug_mode 4 saves the failing operator's ``inputs``, CANN's ``lite`` dump, or nothing (``none``).
     no_e2e : str
-        Without an e2e section: three ``alerts`` and a dump, or three alerts and ``nothing``.
+        Without an e2e section there are three ``alerts`` and a dump, or three alerts and ``nothing``.
     o2 : str
         Dumps of whole graphs are ``present``, or ``removed``.
     tree : str
         Directories by ``rank``, net and graph, or by time, device and ``model``.
     step_level, acl_json, graph_files : bool
-        Whether a tree of models begins with the step; ``acl_dump_{device}.json``; IR and execution orders.
+        Whether a tree of models begins with the step; whether there is ``acl_dump_{device}.json``; whether there are
+        IR and execution orders.
     stamps : str
-        Every ``tensor`` has a time stamp of its own, or all of an ``operator`` share one.
+        Every ``tensor`` has its own time stamp, or all of an ``operator`` share one.
     dtype_in_name, o2_dtype : str
         Last field of npy names: ``lower``, ``title`` or ``none``; `o2_dtype` is that of whole graphs.
     op_name : str
@@ -128,58 +129,60 @@ class Profile:
     task_id : str
         ``zero``, or the ``device``'s id in names and rows.
     bfloat16 : str
-        Stored as ``float32`` or ``raw``.
+        bfloat16 is stored as ``float32`` or ``raw``.
     complex_numbers : str
-        ``save`` (no statistics), ``skip64`` (complex64 is dropped) or ``error`` at compile.
+        Complex numbers: ``save`` (without statistics), ``skip64`` (skip complex64) or ``error`` at compilation.
     constants, metadata, global_order : bool
-        Which of the extra files exist.
+        Whether these additional files exist.
     parameters : str
         Parameter files: ``none``, of ``weights``, or of ``all`` inputs of a graph.
     empty_rows : bool
-        Tensors without elements have a row of statistics, which are all null.
+        Whether tensors without elements have a row of statistics, which are all null.
     ir_text : str
-        Lines of the graph's text that name an operator and its source: as the documents show them (``old``) or ``new``.
+        Form of names and source lines in the graph's text: as in the documents (``old``) or ``new``.
     host_layout : str
-        Device layouts are converted for every shape, or for tensors of ``rank4`` only.
+        Device layouts are converted ``always``, or only for tensors of four dimensions (``rank4``).
     inplace : str
         Inputs are read ``before`` or ``after`` the kernel.
     async_conversion : str
-        ``enable: false`` converts like ``sync`` or copies ``raw`` bytes.
+        ``enable: false`` converts as ``sync`` does, or copies ``raw`` bytes.
     iteration_rule : str
-        One count for the ``process``, the rule with a count per ``graph``, or the runs of each ``model``.
+        Iterations are numbered for the ``process``, by the rule of counts for each ``graph``, or for each ``model``.
     graph_level : str
         graph_id in data paths: the ``root`` graph's or the kernel graph's ``own``.
     csv_op_name, csv_brackets, csv_trailing, csv_unique : str, str, bool, bool
-        The dialect of statistic.csv; `csv_unique` keeps the first of repeated categories.
+        The form of statistic.csv; `csv_unique`: of repeated categories, only the first is written.
     over_long : str
-        Number of an over-long name: the name's ``hash``, or what stands for the vendor's ``random`` number.
+        Number in place of a name that is too long: its ``hash``, or a replacement for the vendor's ``random`` number.
     host_operands : bool
-        Operands that lie in no device memory are dumped; else they count as attributes.
+        Whether operands outside of device memory are dumped; otherwise they count as attributes.
     segment_inputs : bool
-        Inputs that a control-flow segment hands over are dumped.
+        Whether inputs that come from a control-flow segment are dumped.
     skip_tables : str
-        Which fixed tables of operands and outputs that are never dumped apply: ``ascend``, ``cpu`` or ``none``.
+        The table of operands and outputs that are never dumped: ``ascend``, ``cpu``, ``ge`` or ``none``.
     unwritable : str
-        A path that cannot be written is an ``error`` before the first step, or only ``log`` lines.
+        A path that cannot be written is an ``error`` before the first step, or is only logged (``log``).
     heterogeneous : str
         A graph with operators of another device is an ``error``, or ``allowed``.
     sink : str
-        A data sink may have ``any`` size, size ``one`` only, or is an ``error``.
+        A data sink may have ``any`` size, only size ``one``, or is an ``error``.
     file_mode, binary_mode, directory_mode : int
-        Permissions; those of binary files differ.
+        Permissions of files, of binary files, and of directories.
     tensordump : str
         Generation of the operator TensorDump. [spec parallel 1.1]
     tensordump_step : str
-        Whose count of steps ``{step}`` shows: that of the ``caller``, Python or graphs, or, a defect of 2.10, that of
-        the ``graph`` for all; a file whose two steps are not both wanted is an error then. [spec mindspore 9]
+        Count of steps in ``{step}``: that of the ``caller`` (Python or graphs), or, a defect of 2.10, always that of
+        the ``graph``; a file is then an error unless both of its steps are selected. [spec mindspore 9]
     torchair : str
-        What TorchAir's real converter refuses becomes the nearest types (``extended``), or is refused (``strict``).
+        Operators that TorchAir's real converter refuses become the nearest types (``extended``), or are refused
+        (``strict``).
     dispatch : str
-        Graphs of TorchAir keep operators whole that have a kernel on an ``npu``, or take them apart as on a ``cpu``.
+        Graphs of TorchAir do not decompose operators that have a kernel on an ``npu``, or decompose them as on a
+        ``cpu``.
     attention : str
-        Attention in graphs of TorchAir: its ``math``, or one ``fused`` operator.
+        Attention in graphs of TorchAir: decomposed (``math``), or one ``fused`` operator.
     bug_compat : bool
-        Known defects of packed types are copied, too.
+        Whether known defects of packed types are reproduced.
     """
 
     release: str
@@ -260,22 +263,22 @@ class Profile:
 
     @property
     def names(self) -> NameRule:
-        """How npy names are made and read."""
+        """The rule for names of npy files."""
         word = self.dtype_in_name if self.dialect == "kernel" else self.o2_dtype
         return NameRule(dtype_in_name=word, op_name=self.op_name, over_long=self.over_long)
 
     @property
     def csv(self) -> Dialect:
-        """How rows of statistic.csv are written."""
+        """The form of rows of statistic.csv."""
         return Dialect(brackets=self.csv_brackets, trailing_field=self.csv_trailing)
 
     def with_overrides(self, overrides: Mapping[str, str]) -> "Profile":
-        """The profile with single fields set from text.
+        """Return the profile with other values of some fields, given as text.
 
         Raises
         ------
         BadInputError
-            For an unknown field or value, naming the nearest.
+            For an unknown field or value, with the nearest known one.
 
         Examples
         --------
@@ -289,7 +292,7 @@ _FIXED = ("release", "device", "target")
 
 
 def _value(profile: Profile, name: str, text: str) -> Any:
-    """A field's value from its text, checked."""
+    """Parse and check a field's value."""
     known = [f.name for f in fields(Profile) if f.name not in _FIXED]
     if name not in known:
         raise BadInputError(
@@ -325,13 +328,13 @@ def _value(profile: Profile, name: str, text: str) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """All profiles, as ``release/device``; modes that a release has dropped are left out."""
+    """Return all profiles, as ``release/device``, without modes that a release has removed."""
     found = ((release, device) for release in RELEASES for device in DEVICES)
     return tuple(f"{release}/{device}" for release, device in found if _data(release, device).get("o2") != "removed")
 
 
 def device_of(target: str, jit_level: str, *, ge: bool = False) -> str:
-    """The name of a mode: what the target, the compile level and ENABLE_MS_GE_DUMP choose.
+    """Return the name of a mode, from the target, the compile level and ENABLE_MS_GE_DUMP.
 
     Examples
     --------
@@ -346,7 +349,7 @@ def device_of(target: str, jit_level: str, *, ge: bool = False) -> str:
 
 
 def find(release: str, device: str, overrides: Mapping[str, str] | None = None) -> Profile:
-    """The profile of a release and a mode.
+    """Return the profile of a release and a mode.
 
     Parameters
     ----------
@@ -356,14 +359,14 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
         ``ascend_o0`` (O0 and O1), ``ascend_o2``, ``ascend_ge`` (O2 with ENABLE_MS_GE_DUMP=1), ``gpu`` or ``cpu``; the
         targets ``Ascend`` (O0), ``GPU`` and ``CPU`` are accepted too.
     overrides : mapping of str to str, optional
-        Single fields.
+        Fields to change.
 
     Raises
     ------
     BadInputError
         For an unknown name or field.
     UnsupportedError
-        For a mode that the release has dropped, unless ``o2=present`` is set.
+        For a mode that the release has removed, unless ``o2=present`` is set.
 
     Examples
     --------
@@ -404,7 +407,7 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
 
 
 def _data(release: str, device: str) -> dict[str, Any]:
-    """Where a profile differs from the defaults."""
+    """Return the fields of a profile that differ from the defaults."""
     if release == "seed":
         by_age = releases.SEED | releases.SEED_BY_DEVICE[device]
     else:

@@ -1,4 +1,4 @@
-"""Readers of single fields: JSON value to config value, with the vendor's complaints. [spec observed 2]"""
+"""Readers of single fields: they convert a JSON value, with the vendor's errors. [spec observed 2]"""
 
 import posixpath
 from dataclasses import replace
@@ -28,7 +28,7 @@ _EMPTY_PATH = "Dump path is empty. Please set it in dump json file or environmen
 
 
 def read_path(value: str, draft: Draft) -> str:
-    """The dump root; empty text takes the environment's directory."""
+    """Read the dump root; an empty string selects the environment's directory."""
     source = "$.common_dump_settings.path"
     if value == "":
         base = draft.environment.get(PATH_VARIABLE, "")
@@ -57,7 +57,7 @@ def read_path(value: str, draft: Draft) -> str:
 
 
 def _absolute(value: str, draft: Draft) -> str | None:
-    """What a relative path means in the shell that runs the script, if the vendor takes it."""
+    """Return the absolute path of a relative one in the shell that runs the script, if the vendor accepts it."""
     here = draft.environment.get("PWD", "")
     if value.startswith(("/", "~")) or not here.startswith("/"):
         return None
@@ -66,7 +66,7 @@ def _absolute(value: str, draft: Draft) -> str | None:
 
 
 def read_net_name(value: str, draft: Draft) -> str:
-    """A directory name."""
+    """Read a directory name."""
     if not value or not _WORD.issuperset(value):
         meant = "".join(c if c in _WORD else "_" for c in value)
         raise DumpConfigError(
@@ -80,7 +80,7 @@ def read_net_name(value: str, draft: Draft) -> str:
 
 
 def read_steps(value: str, draft: Draft) -> Steps:
-    """The iterations; GE reads the text once more, as an option of its own."""
+    """Read the iterations; GE parses the text, too, as an option of its own."""
     steps = Steps.parse(value, blanks=draft.profile.iteration_blanks)
     if draft.profile.step_grammar == "ge" and not steps.every:
         check_ge_steps(value)
@@ -88,14 +88,14 @@ def read_steps(value: str, draft: Draft) -> Steps:
 
 
 def read_debug_mode(value: int, draft: Draft) -> int:
-    """quirk: the releases take 1 and 2 as 3 without a word. [spec mindspore 1.2]"""
+    """Read op_debug_mode; quirk: the releases take 1 and 2 as 3 without a message. [spec mindspore 1.2]"""
     return 3 if value in (1, 2) and draft.profile.debug_modes == "folded" else value
 
 
 def read_kernels(value: list[Any], draft: Draft) -> KernelRules:
-    """Patterns are compiled in dump_mode 1 only. [spec observed 1.7]
+    """Read the rules for operators; patterns are compiled only in dump_mode 1. [spec observed 1.7]
 
-    Names of whole graphs may hold neither ``/`` nor ``-op``: there, what is not a pattern is a name. [seed 001]
+    Names in whole graphs may have neither ``/`` nor ``-op``, so that any text but a pattern is a name. [seed 001]
     """
     rules = KernelRules.parse(value, patterns=draft.values.get("dump_mode") == 1)
     if draft.profile.dialect == "kernel":
@@ -105,12 +105,12 @@ def read_kernels(value: list[Any], draft: Draft) -> KernelRules:
 
 
 def element_kinds(elements: list[Any]) -> list[tuple[str, str]]:
-    """Text and kind (``regex``, ``name``, ``type``) of the elements of ``kernels``, each once."""
+    """Return text and kind (``regex``, ``name``, ``type``) of the distinct elements of ``kernels``."""
     return [(rule.text, rule.kind) for rule in KernelRules.parse(elements, patterns=False).rules]
 
 
 def read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:
-    """Device ids; whatever the C++ library turns into a 32-bit number is one."""
+    """Read device ids: all values that the C++ library converts to a 32-bit number."""
     for index, element in enumerate(value):
         if not isinstance(element, int | float):
             raise DumpConfigError(
@@ -124,7 +124,7 @@ def read_devices(value: list[Any], draft: Draft) -> tuple[int, ...]:
 
 
 def read_categories(value: list[Any], draft: Draft) -> tuple[str, ...]:
-    """Names of statistics, those that the device cannot compute dropped in device mode."""
+    """Read names of statistics, in device mode without those that the device cannot compute."""
     where = "$.common_dump_settings.statistic_category"
     for element in value:
         if not isinstance(element, str):
@@ -148,6 +148,6 @@ def read_categories(value: list[Any], draft: Draft) -> tuple[str, ...]:
 
 
 def _json_type(value: Any) -> str:
-    """The C++ library's name of a JSON type."""
+    """Return the C++ library's name of a JSON type."""
     names = {str: "string", bool: "boolean", list: "array", dict: "object", type(None): "null"}
     return names.get(type(value), "number")

@@ -1,4 +1,4 @@
-"""The values in which profiles of releases and devices differ from the defaults. [decisions]"""
+"""Values of the profiles of releases and devices that differ from the defaults. [decisions]"""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ VERSIONS = {"seed": "2.5.0", "2.7": "2.7.0", "2.10": "2.10.0"}  # [decisions]
 TARGETS = {"ascend_o0": "Ascend", "ascend_o2": "Ascend", "ascend_ge": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 REMOVED = "2.6"  # release without O2 and GE dump [spec mindspore 0.2]
 
-# whole graphs: one file an operator, written by the device [spec mindspore 3.1, 3.7, 5.2, 5.6] [seed 001]
+# whole graphs: one file per operator, written by the device [spec mindspore 3.1, 3.7, 5.2, 5.6] [seed 001]
 _WHOLE: dict[str, Any] = {
     "dialect": "graph",
     "tree": "model",
@@ -49,7 +49,7 @@ _WHOLE: dict[str, Any] = {
     "memory_reuse": True,
 }
 
-# GPU and CPU: the host writes every tensor as it is, constants and parameters too [spec mindspore 3.2-3.4, 3.9-3.11]
+# GPU and CPU: the host writes all tensors, with constants and parameters [spec mindspore 3.2-3.4, 3.9-3.11]
 _BY_THE_HOST: dict[str, Any] = {
     "sampling": False,
     "trans_flag": False,
@@ -63,7 +63,7 @@ _BY_THE_HOST: dict[str, Any] = {
     "graph_level": "own",
 }
 
-# what a device changes in every release [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
+# values of a device in all releases [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
 BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {},
     "ascend_o2": {**_WHOLE, "step_level": True, "acl_json": True},
@@ -73,7 +73,7 @@ BY_DEVICE: dict[str, dict[str, Any]] = {
         "statistics": "host",
         "skip_tables": "none",
         "sink": "error",
-        "parameters": "weights",  # what the device keeps from run to run [source debug/data_dump/e2e_dump.cc, utils.cc]
+        "parameters": "weights",  # parameters that stay on the device [source debug/data_dump/e2e_dump.cc, utils.cc]
         "empty_rows": True,
     },
     "cpu": {
@@ -86,7 +86,7 @@ BY_DEVICE: dict[str, dict[str, Any]] = {
     },
 }
 
-# what the documents say, against what the releases do [decisions]
+# behaviour according to the documents, if the releases differ [decisions]
 SEED: dict[str, Any] = {
     "iteration_blanks": True,
     "support_device": "optional",
@@ -101,7 +101,7 @@ SEED: dict[str, Any] = {
     "ir_text": "old",
 }
 SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
-    "ascend_o0": {"metadata": True},  # in the documents' tree, and MindInsight reads it
+    "ascend_o0": {"metadata": True},  # it is in the documents' tree, and MindInsight reads it
     "ascend_o2": {},
     "ascend_ge": {"debug_modes": "overflow"},
     "gpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none"},

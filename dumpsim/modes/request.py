@@ -1,4 +1,4 @@
-"""What a dump is asked to do, in words of no vendor: parsers of options make it, the dump service takes it."""
+"""The request of a dump, independent of the vendor's options, which are parsed to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from dumpsim.core.steps import Steps
 
 __all__ = ["Blocked", "DumpRequest", "ModelRule", "RequestedStatistics", "Selection", "Trigger", "Watch"]
 
-# when an operator is dumped: whenever it runs, when its results overflow, when it fails
+# when an operator is dumped: in every run, if its results overflow, or if it fails
 Trigger = Literal["every", "overflow", "failure"]
-_MARK = "dump"  # attribute that a script's mark leaves on an operator [spec mindspore 2.3]
+_MARK = "dump"  # attribute of an operator that the script has marked [spec mindspore 2.3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """Tensors that are left out of the dump of an operator.
+    """Tensors of an operator that are not dumped.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Blocked:
         Full name of the operator, or its type.
     by_type : bool
     inputs, outputs : frozenset of int
-        Slots.
+        Slots of the tensors.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRule:
-    """What to dump of a model.
+    """The operators of a model to dump.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ModelRule:
 
     @property
     def whole(self) -> bool:
-        """Whether every operator is chosen."""
+        """Whether all operators are selected."""
         return self.names is None and not self.ranges
 
 
@@ -77,16 +77,16 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which operators to dump: those that a rule names and those that the script marked; all of them without either.
+    """The operators to dump: those that match a rule or have the script's mark; without both, all operators.
 
     Attributes
     ----------
     rules : KernelRules or None
         Names, types and patterns.
     marked : bool
-        Operators that the script marked.
+        Whether operators with the script's mark are selected.
     models : tuple of ModelRule or None
-        Operators by the model that they are part of.
+        Rules for operators of models.
 
     Examples
     --------
@@ -106,26 +106,26 @@ class Selection:
         return self.rules is None and not self.marked and self.models is None
 
     def selects(self, full_name: str, attrs: Mapping[str, Any]) -> bool:
-        """Whether an operator is selected."""
+        """Return whether an operator is selected."""
         if self.everything or (self.rules is not None and self.rules.match(full_name) is not None):
             return True
         return self.marked and self.mark(attrs).lower() == "true"
 
     def mark(self, attrs: Mapping[str, Any]) -> str:
-        """The mark of an operator, empty where marks do not matter."""
+        """Return the mark of an operator; empty if marks have no effect."""
         return str(attrs.get(_MARK, "")) if self.marked else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedStatistics:
-    """Which statistics to save, by their names in `dumpsim.core.statistic`, in the order of their columns.
+    """The statistics to save, by their names in `dumpsim.core.statistic`, in the order of their columns.
 
     Attributes
     ----------
     device : bool
-        The device computes them, not the host.
+        Whether the device computes them, not the host.
     precision : str
-        ``high`` or ``low``: number type in which the device does so.
+        ``high`` or ``low``: precision of the device's results.
     """
 
     names: tuple[str, ...]
@@ -135,7 +135,7 @@ class RequestedStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRequest:
-    """What to dump, when, in which form, and where.
+    """The tensors to dump, the time, the form and the directory.
 
     Attributes
     ----------
@@ -144,11 +144,11 @@ class DumpRequest:
     net_name : str
         Directory of the net, in trees that have one.
     file : str
-        The file that the request was read from, as the user named it.
+        Name of the config file, as given by the user.
     text : bytes
-        Its bytes, for trees that keep a copy.
+        Content of the file, for trees with a copy.
     dialect : str
-        Whose config the file is: ``mindspore`` or ``acl``.
+        Dialect of the config: ``mindspore`` or ``acl``.
     selection : Selection
     inputs, outputs : bool
     steps : Steps
@@ -157,29 +157,29 @@ class DumpRequest:
     trigger : str
         ``every``, ``overflow`` or ``failure``.
     overflow_limit : int
-        Overflowing operators to dump; 0: all of them.
+        Largest number of overflowing operators to dump; 0: all.
     tensors : bool
-        Tensors themselves are saved.
+        Whether tensors are saved.
     statistics : RequestedStatistics or None
-        Statistics that are saved.
+        Statistics to save.
     file_format : str
-        ``npy``: one file a tensor; ``bin``: one file an operator.
+        ``npy``: one file per tensor; ``bin``: one file per operator.
     host_layout : bool
-        Device layouts and number types are converted to the host's.
+        Whether device layouts and data types are converted to the host's.
     sample : int or None
-        Only this many elements of a tensor are saved.
+        Largest number of elements of a tensor to save.
     kernel_arguments : bool
-        The arguments of kernels are saved, too.
+        Whether the arguments of kernels are saved.
     useless_outputs : bool
-        So are outputs that are known to be useless.
+        Whether outputs that are known to be useless are saved.
     asynchronous : bool
-        Tensors are read by callbacks on the kernels' streams.
+        Whether tensors are read by callbacks on the kernels' streams.
     singles : bool
-        Operators that run at once, outside of graphs, are dumped, too.
+        Whether single operators, outside of graphs, are dumped.
     watches : tuple of Watch
-        Dump watched outputs and nothing else.
+        If not empty, only watched outputs are dumped.
     disabled : str or None
-        Why a legal request dumps nothing on this device.
+        Why a valid request dumps nothing on this device.
     """
 
     path: str

@@ -1,7 +1,7 @@
-"""What is supported, as tables made from the profiles: they cannot be wrong about what runs and checks read.
+"""Tables of supported features, which are made from the profiles that runs and checks use.
 
-`support_matrix` is the table of the documents, feature by mode, in their words. [seed 001] `profile_matrix` is finer:
-what every profile has of every feature.
+`support_matrix` is the table of the documents, by feature and mode, in their words. [seed 001] `profile_matrix` is more
+detailed: every feature in every profile.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ Tell = Callable[[Profile], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """A row of the documents' table: a feature, and what the modes in `COLUMNS` have of it."""
+    """A row of the documents' table: a feature, and its support in the modes of `COLUMNS`."""
 
     group: str
     feature: str
@@ -53,7 +53,7 @@ def _yes(test: Callable[[Profile], bool]) -> Tell:
 
 
 def _knows(field: str) -> Callable[[Profile], bool]:
-    """Whether the profile's config has a field."""
+    """Return a test whether a profile's config has a field."""
     return lambda profile: any(
         isinstance(row, Field) and (row.section, row.name) == (COMMON, field) for row in dialect(profile)[0]
     )
@@ -65,7 +65,7 @@ _STATISTICS = {
     "error": _NO,
 }
 
-# group, feature, what a profile has of it [seed 001]
+# group, feature, its support in a profile [seed 001]
 _ROWS: tuple[tuple[str, str, Tell], ...] = (
     ("Full Dump", "Full network data dump", _yes(_knows("dump_mode"))),
     ("Partial Data Dump", "Statistics Dump", lambda profile: _STATISTICS[profile.statistics]),
@@ -86,12 +86,12 @@ _ROWS: tuple[tuple[str, str, Tell], ...] = (
 
 
 def support_matrix(release: str = "seed") -> tuple[Support, ...]:
-    """The table of the documents.
+    """Return the table of the documents.
 
     Parameters
     ----------
     release : str
-        ``seed``, the documents' own; modes that another release has dropped are not supported in it.
+        ``seed`` for the documents, or another release, which does not support modes that it has removed.
 
     Examples
     --------
@@ -101,10 +101,10 @@ def support_matrix(release: str = "seed") -> tuple[Support, ...]:
     present = set(names())
 
     def cell(tell: Tell, devices: tuple[str, ...]) -> str:
-        told = [tell(find(release, device)) if f"{release}/{device}" in present else _NO for device in devices]
-        if len(set(told)) == 1:
-            return told[0]
-        cpu, gpu = told
+        texts = [tell(find(release, device)) if f"{release}/{device}" in present else _NO for device in devices]
+        if len(set(texts)) == 1:
+            return texts[0]
+        cpu, gpu = texts
         return f"{cpu} On CPU, GPU {gpu}"
 
     return tuple(
@@ -114,7 +114,7 @@ def support_matrix(release: str = "seed") -> tuple[Support, ...]:
 
 
 def markdown(release: str = "seed") -> str:
-    """The documents' table as Markdown, with its notes.
+    """Return the documents' table as Markdown, with its notes.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def markdown(release: str = "seed") -> str:
     return "\n".join([*lines, "", *(f"<sup>{number}</sup> {note}" for number, note in enumerate(NOTES, 1))])
 
 
-# -- the finer table
+# -- the detailed table
 
 
 def _flag(name: str) -> Tell:
@@ -168,12 +168,12 @@ FEATURES: tuple[tuple[str, Tell], ...] = (
 
 
 def profile_matrix(profiles: Iterable[str] | None = None) -> list[dict[str, str]]:
-    """Rows of ``{"feature": ..., profile: ...}``.
+    """Return the rows of the detailed table: ``{"feature": ..., profile: ...}``.
 
     Parameters
     ----------
     profiles : iterable of str, optional
-        Names such as ``seed/cpu``; all of them by default.
+        Names such as ``seed/cpu``; by default all.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def profile_matrix(profiles: Iterable[str] | None = None) -> list[dict[str, str]
 
 
 def profile_markdown(profiles: Iterable[str] | None = None) -> str:
-    """The finer table as Markdown.
+    """Return the detailed table as Markdown.
 
     Examples
     --------

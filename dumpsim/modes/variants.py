@@ -1,4 +1,4 @@
-"""Configs that dump less than a given one: one field changed, as far as the vendor's dialect takes it."""
+"""Configs that dump less than a given one: with one change, if the vendor's dialect allows it."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dumpsim.modes.request import DumpRequest
 __all__ = ["SAMPLE", "dumping_devices", "smaller"]
 
 SAMPLE = 100  # elements of a sampled tensor
-# what to say -> fields by section
+# label -> fields by section
 _CHANGES: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = MappingProxyType(
     {
         'saved_data: "statistic"': ((COMMON, {"saved_data": "statistic"}),),
@@ -29,7 +29,7 @@ _CHANGES: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = MappingProxy
 def smaller(
     text: bytes, environment: Mapping[str, str], profile: Profile, *, device_id: int = 0
 ) -> tuple[tuple[str, DumpRequest], ...]:
-    """Return requests of configs that may dump less, with what was changed.
+    """Return requests of configs that may dump less, with labels of the changes.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ def smaller(
 
 
 def dumping_devices(text: bytes, environment: Mapping[str, str], profile: Profile, devices: int) -> tuple[int, ...]:
-    """Return which of the devices of a server ``support_device`` lists.
+    """Return the devices of a server that ``support_device`` lists.
 
     Raises
     ------
     DumpConfigError
-        For a config that the vendor refuses.
+        For a config that the vendor rejects.
     """
     return tuple(
         device for device in range(devices) if load(text, environment, profile, device_id=device)[0].disabled is None
@@ -79,6 +79,6 @@ def dumping_devices(text: bytes, environment: Mapping[str, str], profile: Profil
 
 
 def _differs(one: DumpRequest, other: DumpRequest) -> bool:
-    """Whether two requests ask for other tensors."""
+    """Return whether two requests dump different tensors."""
     fields = ("inputs", "outputs", "trigger", "tensors", "statistics", "sample")
     return any(getattr(one, name) != getattr(other, name) for name in fields)

@@ -37,7 +37,7 @@ __all__ = ["EFFECTS", "ROWS"]
 
 
 def _types(draft: Draft) -> list[str]:
-    """Elements of ``kernels`` that other modes take as operator types."""
+    """Return the elements of ``kernels`` that are operator types in other modes."""
     section = draft.section(COMMON)
     listed = section.get("kernels", ()) if isinstance(section, dict) else ()
     return [text for text, kind in element_kinds(listed) if kind == "type"] if isinstance(listed, list) else []
@@ -122,7 +122,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-# fields that a config may set in vain
+# fields that may have no effect
 EFFECTS: tuple[Effect, ...] = (
     KERNELS_IN_VAIN,
     STEPS_IN_VAIN,
