@@ -859,7 +859,7 @@ def test_a_name_that_no_file_can_have_is_counted_and_the_rest_is_written(root, c
     summary = machine.service.finish()
     assert summary.failed
     assert summary.tensors == 1
-    assert any("the name holds a" in note for note in summary.notes)
+    assert any("the name has a" in note for note in summary.notes)
 
 
 def test_the_summary_counts_and_the_manifest_tells_ids(root, tmp_path):

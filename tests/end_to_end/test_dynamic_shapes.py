@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from inprocess import dump
 
-from dumpsim.frontends.mindspore import Tensor, nn, ops
+from dumpsim.frontends.mindspore import Tensor, int32, nn, ops
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 MASK = np.arange(12).reshape(3, 4) % 5 < 2  # 6 of 12
@@ -23,7 +23,7 @@ class Selected(nn.Cell):
         return (
             ops.exp(s) + 1,
             ops.reduce_max(ops.concat((q, q), 1), 0),
-            ops.cast(ops.nonzero(s > 0.3), "int32") * 3,
+            ops.cast(ops.nonzero(s > 0.3), int32) * 3,
             stacked,
             s + tiled[:1],
             ops.reduce_mean(s),
