@@ -57,7 +57,7 @@ def _write_calls(root: Path, steps: int, say: Callable[[], object]) -> str:
     output = Output(root, "torch", 0)
     output.begin()
     stacks: dict[str, list[str]] = {}
-    output.between(lambda: bool(output.stacks(dict(stacks))) or True, output.flush)
+    output.set_callbacks(lambda: bool(output.stacks(dict(stacks))) or True, output.flush)
     x = np.arange(6_000, dtype=np.float32).reshape(60, 100)
     header = npy_header(x.dtype.str, x.shape)
     told = ""

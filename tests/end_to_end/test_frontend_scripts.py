@@ -32,7 +32,6 @@ HALF = {"mixed_precision": 2e-3}
 # where we do not do as 2.10 does, and why; a case that becomes equal has to leave this list
 DIFFERENT = {
     "adaptive_optimizers": {
-        "adagrad-slots": "2.10's CPU kernel adds to the slots all the same",
         "ftrl-set": "2.10's CPU kernel subtracts l1 whatever the sign",
     },
     "context": {
@@ -75,12 +74,6 @@ DIFFERENT = {
 # errors that name the line of the script
 WITH_LINE = {
     "control_flow": ("branch-types-differ", "branch-shapes-differ", "while-shape-change", "undefined-in-branch"),
-}
-
-# operators whose files are not those of 2.10, and why
-DIFFERENT_TREES = {
-    "tree_branch_training": "2.10 cuts the network's own function at its calls with the side effects in their order",
-    "tree_loop_gradient": "2.10 calls the loop's functions, forward and backward, from each other; we run rounds",
 }
 
 
@@ -134,7 +127,4 @@ def test_a_script_prints_what_2_10_prints(script, tmp_path):
 def test_a_script_dumps_the_names_that_2_10_dumps(script, tmp_path):
     run(script, tmp_path, "--config", str(recorder.dump_config(tmp_path)))
     ours, real = recorder.names(tmp_path / "tree"), TREES[script]
-    if script in DIFFERENT_TREES:
-        assert ours != real, "equal by now"
-        return
     assert ours == real
