@@ -1,1 +1,1 @@
-"""The profile of a run: what the device's tasks cost on the clock, as timelines and tables."""
+"""The profile of a run: the times of the device's tasks, as timelines and tables."""

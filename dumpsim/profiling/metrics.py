@@ -40,7 +40,7 @@ assert tuple(METRIC_COLUMNS) == METRICS
 
 
 def metric_values(profile: Profile, task: TaskRecord, group: str) -> list[str]:
-    """The metrics of a task, one per column of the group; ``N/A`` for tasks that run on no AI Core.
+    """Return the metrics of a task, one per column of the group; ``N/A`` for tasks outside the AI Core.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _memory(
 def _memory_l0(
     profile: Profile, task: TaskRecord, inputs: Sequence[Operand], outputs: Sequence[Operand], flops: int
 ) -> dict[str, str]:
-    """Each operand of the matrix unit passes its buffer once, which is the least that it must."""
+    """Bandwidths of the matrix unit's buffers; each operand passes its buffer once, the lower bound."""
     if task.op_type not in profile.cube_ops:
         return {column: _share(0, 1) for column in METRIC_COLUMNS["MemoryL0"]}
     first, second = (_share(sum(o.nbytes for o in inputs[at : at + 1]), task.duration_ns) for at in (0, 1))
@@ -124,7 +124,7 @@ def _memory_l0(
 def _conflicts(
     profile: Profile, task: TaskRecord, inputs: Sequence[Operand], outputs: Sequence[Operand], flops: int
 ) -> dict[str, str]:
-    """The emulated memory has no banks, so nothing waits for one."""
+    """Bank conflicts: none, since the emulated memory has no banks."""
     return dict.fromkeys(METRIC_COLUMNS["ResourceConflictRatio"], _share(0, 1))
 
 

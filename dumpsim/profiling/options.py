@@ -13,7 +13,7 @@ __all__ = ["METRICS", "ProfilingOptions", "parse_options"]
 
 METRICS = ("ArithmeticUtilization", "PipeUtilization", "Memory", "MemoryL0", "ResourceConflictRatio")
 DEFAULT_METRICS = "PipeUtilization"
-_DEFAULT = "training_trace"  # the value of the option where a script gives none
+_DEFAULT = "training_trace"  # if a script gives no value
 _SWITCHES = ("training_trace", "task_trace", "aicpu_trace")
 _POINTS = ("fp_point", "bp_point")
 _KEYS = ("result_path", *_SWITCHES, *_POINTS, "ai_core_metrics")
@@ -23,7 +23,7 @@ _ON: Mapping[str, bool] = MappingProxyType({"on": True, "off": False})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilingOptions:
-    """What a profile collects.
+    """The data that a profile collects.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ProfilingOptions:
 
     @property
     def operators(self) -> bool:
-        """Whether the table of operators is asked for."""
+        """Whether the table of operators is requested."""
         return self.task_trace or self.metrics_given
 
 
@@ -128,7 +128,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys occur once."""
+    """Return a JSON object; raise if a key occurs twice."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

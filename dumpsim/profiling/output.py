@@ -1,4 +1,4 @@
-"""Where a profile lies on disk: the tree of msprof below ``result_path``, that of ``mindspore.profiler`` below its own.
+"""The files of a profile: the tree of msprof below ``result_path``, that of ``mindspore.profiler`` below its own.
 
 A name has the time of the virtual clock where the vendor's has that of the machine, and the rank where the vendor's has
 the process, so that two runs of a script write the same trees. Every file appears whole.
@@ -27,7 +27,7 @@ _FILE_MODE, _DIRECTORY_MODE = 0o640, 0o750
 def write_profile(
     profile: Profile, options: ProfilingOptions, *, disk: DiskFaults | None = None, durable: bool = False
 ) -> str:
-    """Write what ``profiling_options`` ask for and return the new directory.
+    """Write the files that ``profiling_options`` request and return the new directory.
 
     ::
 
@@ -78,7 +78,7 @@ def write_analysis(
     disk: DiskFaults | None = None,
     durable: bool = False,
 ) -> str:
-    """Write what ``mindspore.profiler`` leaves after its analysis and return the new directory.
+    """Write the files of ``mindspore.profiler`` after its analysis and return the new directory.
 
     ::
 
@@ -116,7 +116,7 @@ def write_analysis(
 
 
 def _only(profile: Profile, steps: Sequence[Step]) -> Profile:
-    """The part of a profile that was launched in these steps."""
+    """Return the part of a profile that was launched in these steps."""
 
     def inside(task: TaskRecord) -> bool:
         return any(step.start_ns < task.launched_ns <= step.end_ns for step in steps)
@@ -125,7 +125,7 @@ def _only(profile: Profile, steps: Sequence[Step]) -> Profile:
 
 
 def _claimed(path: str, name: Callable[[int], str]) -> str:
-    """A directory that did not exist, made now: the name with the first free number."""
+    """Create a directory under the first name that is free, and return its path."""
     try:
         os.makedirs(path, mode=_DIRECTORY_MODE, exist_ok=True)
         for number in count(1):
@@ -141,7 +141,7 @@ def _claimed(path: str, name: Callable[[int], str]) -> str:
 
 
 def _moment(ns: int) -> str:
-    """A time as names have it: year to milliseconds."""
+    """Format a time for a file name: year to milliseconds."""
     time = datetime.fromtimestamp(ns // 10**9, UTC) + timedelta(microseconds=ns // 1000 % 10**6)
     return f"{time:%Y%m%d%H%M%S}{time.microsecond // 1000:03d}"
 

@@ -1,4 +1,4 @@
-"""What a profile holds: one record a task, one an iteration, one a step that the script marks."""
+"""The records of a profile: tasks, iterations, and steps that the script marks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,12 +55,12 @@ class TaskRecord:
 
     @property
     def duration_ns(self) -> int:
-        """How long it ran."""
+        """Duration in nanoseconds."""
         return self.end_ns - self.start_ns
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it runs an operator; the others are copies, events and callbacks."""
+        """Whether the task runs an operator; other tasks are copies, events and callbacks."""
         return self.kind in KERNELS
 
 
@@ -98,7 +98,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a script calls a step (``Profiler.step``): host times."""
+    """A step that the script marks with ``Profiler.step``, in host time."""
 
     number: int
     start_ns: int
@@ -140,7 +140,7 @@ class Profile:
 
 
 def joined(profiles: Sequence[Profile]) -> Profile:
-    """Profiles of one device that were recorded one after the other, as one."""
+    """Join profiles of one device that were recorded one after the other."""
     tasks: list[TaskRecord] = []
     iterations: list[Iteration] = []
     for profile in profiles:

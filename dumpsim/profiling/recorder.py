@@ -1,4 +1,4 @@
-"""Records the tasks and runs of a session while it is switched on."""
+"""The recorder of a session's tasks and runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _BACKWARD = "Gradients/"
 
 
 class Recorder:
-    """A listener of a session that keeps one record a task.
+    """A listener of a session that keeps one record per task.
 
     Parameters
     ----------
@@ -32,20 +32,20 @@ class Recorder:
         self._steps: list[Step] = []
         self._runs: dict[int, int] = {}
         self._ends: dict[int, int] = {}
-        self._running = False  # a run of a root graph
-        self._first_task = 0  # of the run
-        self._events: dict[tuple[int, int], Mapping[str, Any]] = {}  # of kernels that run, by stream and task
+        self._running = False  # whether a root graph runs
+        self._first_task = 0  # index of the run's first task
+        self._events: dict[tuple[int, int], Mapping[str, Any]] = {}  # events of running kernels, by stream and task
         self._step_start: int | None = None
         self._step_waits = False
         self._start_ns = 0
 
     @property
     def is_on(self) -> bool:
-        """Whether it records."""
+        """Whether the recorder is on."""
         return self._session is not None
 
     def start(self, session: Session) -> None:
-        """Record what the session does from now on."""
+        """Start to record."""
         self._session = session
         self._start_ns = session.clock.now_ns
         if self._step_waits:
@@ -54,7 +54,7 @@ class Recorder:
         session.trace_tasks(self._trace)
 
     def stop(self) -> Profile:
-        """Record nothing more; return what was recorded since the start and drop it."""
+        """Stop, and return the records since the start; they are dropped here."""
         session = self._session
         assert session is not None
         session.remove_tap(self)
@@ -82,12 +82,12 @@ class Recorder:
         return profile
 
     def begin_step(self) -> None:
-        """The script begins a step; before there is a session, the step begins with it."""
+        """Begin a step of the script; without a session yet, the step begins when the session does."""
         self._step_waits = self._session is None
         self._step_start = None if self._session is None else self._session.clock.now_ns
 
     def end_step(self, number: int) -> None:
-        """The script ends the step that it began."""
+        """End the step that the script began."""
         if self._session is not None and self._step_start is not None:
             self._steps.append(Step(number, self._step_start, self._session.clock.now_ns))
             self._step_start = None
@@ -99,7 +99,7 @@ class Recorder:
         return not isinstance(event, GraphEvent)
 
     def graph_compiled(self, event: GraphEvent) -> None:
-        """Graphs are not part of a profile."""
+        """Ignore the event: graphs are not part of a profile."""
 
     def run_begin(self, event: RunEvent) -> None:
         if event.kind != "train":
@@ -120,7 +120,7 @@ class Recorder:
         iteration.fp_start_ns, iteration.bp_end_ns = self._points([task for task in tasks if task.is_kernel])
 
     def _points(self, kernels: Sequence[TaskRecord]) -> tuple[int | None, int | None]:
-        """Start of the forward pass and end of the backward pass."""
+        """Return the start of the forward pass and the end of the backward pass."""
         backward = [task.end_ns for task in kernels if task.name.startswith(_BACKWARD)]
         if self.fp_point:
             starts = [task.start_ns for task in kernels if task.name == self.fp_point]
@@ -140,10 +140,10 @@ class Recorder:
         self._events[event.stream_id, event.task_id] = details
 
     def after_task(self, event: TaskEvent) -> None:
-        """The task itself reports when it ends."""
+        """Ignore the event: the task itself reports its end."""
 
     def _trace(self, task: Task) -> None:
-        """A task has run."""
+        """Add the record of a task that has run."""
         kind = task.kind.value
         details: Mapping[str, Any] = {"op_type": task.name.rpartition("/")[2] if kind in KERNELS else ""}
         if kind in KERNELS:  # a collective is announced before other tasks that run until all ranks are there

@@ -30,7 +30,7 @@ _OPERAND_COLUMNS = tuple(
 
 
 def microseconds(ns: int) -> str:
-    """Nanoseconds as microseconds, exactly.
+    """Format nanoseconds as microseconds, exactly.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def microseconds(ns: int) -> str:
 
 
 def csv_text(table: Table) -> bytes:
-    """A table as CSV; fields with commas, quotes or line ends are quoted.
+    """Return a table as CSV; fields with commas, quotes or line ends are quoted.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def _field(text: str) -> str:
 
 
 def step_trace(profile: Profile) -> Table:
-    """One row an iteration; its parts add up to its time: augmentation, forward to backward, refresh.
+    """One row per iteration; its parts add up to its time: augmentation, forward to backward, refresh.
 
-    The first iteration of a model has none before it and begins with its forward pass.
+    The first iteration of a model begins with its forward pass, since no iteration ends before it.
     """
     columns = (
         "Device_id", "Iteration ID", "FP Start(us)", "BP End(us)", "Iteration End(us)", "Iteration Time(us)",
@@ -84,7 +84,7 @@ def _span(since: int | None, to: int | None) -> str:
 
 
 def task_time(profile: Profile) -> Table:
-    """One row a task, of all kinds, in the order in which they started."""
+    """One row per task, of all kinds, in the order in which they started."""
     columns = (
         "Device_id", "kernel_name", "kernel_type", "stream_id", "task_id", "task_time(us)", "task_start(us)",
         "task_stop(us)",
@@ -100,7 +100,7 @@ def task_time(profile: Profile) -> Table:
 
 
 def op_summary(profile: Profile, metrics: str) -> Table:
-    """One row a kernel with its operands and AI Core metrics."""
+    """One row per kernel with its operands and AI Core metrics."""
     columns = (
         "Device_id", "Model ID", "Task ID", "Stream ID", "Op Name", "OP Type", "Task Type", "Task Start Time(us)",
         "Task Duration(us)", "Task Wait Time(us)", *_OPERAND_COLUMNS, *METRIC_COLUMNS[metrics],
@@ -120,7 +120,7 @@ def op_summary(profile: Profile, metrics: str) -> Table:
 def kernel_details(profile: Profile, *, operands: bool, metrics: str | None) -> Table:
     """`op_summary` as ``mindspore.profiler`` shows it; operands and metrics from level 1 on.
 
-    Where the script marks steps, a row has the step in which the host launched the kernel.
+    If the script marks steps, a row has the step in which the host launched the kernel.
     """
     columns = (
         *(("Step ID",) if profile.steps else ()), "Model ID", "Task ID", "Stream ID", "Name", "Type",
@@ -146,7 +146,7 @@ def _step_of(steps: Sequence[Step], task: TaskRecord) -> str:
 
 
 def op_statistic(profile: Profile) -> Table:
-    """One row an operator type and core, the longest total first."""
+    """One row per operator type and core, the longest total first."""
     columns = (
         "Device_id", "OP Type", "Core Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)", "Max Time(us)",
         "Ratio(%)",
@@ -168,7 +168,7 @@ def op_statistic(profile: Profile) -> Table:
 
 
 def aicpu(profile: Profile) -> Table:
-    """One row a kernel of the AI CPU; memory copies are not emulated there."""
+    """One row per kernel of the AI CPU; memory copies are not emulated there."""
     columns = (
         "Timestamp(us)", "Node", "Compute_time(us)", "Memcpy_time(us)", "Task_time(us)", "Dispatch_time(us)",
         "Total_time(us)", "Stream ID", "Task ID",
@@ -213,7 +213,7 @@ def _step_time(profile: Profile, step: Step | None) -> Sequence[str]:
 
 
 def covered(spans: Iterable[tuple[int, int]]) -> int:
-    """The length of the union of intervals.
+    """Return the length of the union of intervals.
 
     Examples
     --------
@@ -230,12 +230,12 @@ def covered(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def in_order(tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
-    """Tasks by start, stream and serial number."""
+    """Return the tasks by start, stream and serial number."""
     return sorted(tasks, key=lambda task: (task.start_ns, task.stream_id, task.serial))
 
 
 def _waits(tasks: Sequence[TaskRecord]) -> Iterator[tuple[TaskRecord, int]]:
-    """Kernels in order, and how long each stream did nothing since the kernel before."""
+    """Iterate over the kernels in order, with the idle time of their stream since its last kernel."""
     ends: dict[int, int] = {}
     for task in in_order([task for task in tasks if task.is_kernel]):
         yield task, task.start_ns - ends.get(task.stream_id, task.start_ns)

@@ -26,7 +26,7 @@ def trace_text(events: Iterable[Event], *, indent: int | None = None) -> bytes:
 
 
 def tasks(profile: Profile) -> Iterator[Event]:
-    """One track a stream, one slice a task, in the order in which they started."""
+    """One track per stream, one slice per task, in the order in which they started."""
     yield from _process(_HARDWARE, "Ascend Hardware" if profile.target == "Ascend" else profile.target, "NPU")
     for stream in sorted({task.stream_id for task in profile.tasks}):
         yield from _thread(_HARDWARE, stream, f"Stream {stream}")
@@ -42,7 +42,7 @@ def tasks(profile: Profile) -> Iterator[Event]:
 
 
 def iterations(profile: Profile) -> Iterator[Event]:
-    """One track a model: iterations, and below each its forward and backward pass and what follows."""
+    """One track per model: iterations, and below each its forward and backward pass and the refresh."""
     yield from _process(_ITERATIONS, "Step Trace", "NPU")
     for model in sorted({each.model_id for each in profile.iterations}):
         yield from _thread(_ITERATIONS, model, f"Step Trace(Model ID:{model})")
