@@ -207,7 +207,7 @@ def type_of(value: Any) -> Any:
     return value
 
 
-# operators whose errors of shapes name their operands so [observed 2.10]
+# names of operands in the shape errors of operators [observed 2.10]
 _INPUT_AND_OTHER = frozenset({"AddExt", "FloorDiv", "LogAddExp2", "NotEqual", "Select", "SubExt"})
 
 

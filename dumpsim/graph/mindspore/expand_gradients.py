@@ -279,7 +279,7 @@ class _Expander:
 
 
 def _taken(node: Node) -> list[Value]:
-    """Return what a control node needs; what the sides of a branch use comes in the order in which they took it."""
+    """Return the operands of a control node; those of a branch are in the order in which its sides use them."""
     if node.op_type != "If":
         return uses(node)
     found = list(node.operands)

@@ -256,7 +256,7 @@ class TensorMethods:
     divide = div
 
     def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
-        """Return running sums along `axis`, of all elements without one, in another number type in the end."""
+        """Return running sums along `axis` (of all elements if it is None), converted to `dtype` at the end."""
         whole = _op("reshape")(self, (-1,)) if axis is None else self
         total = _op("cumsum")(whole, axis or 0)
         return total if dtype is None else _op("cast")(total, dtype)

@@ -224,7 +224,7 @@ def check_is_tensor(name: str, value: Any, owner: str) -> None:
 
 
 def abstract_name(value: Any) -> str:
-    """Return what a graph calls the type of a constant.
+    """Return the name of a constant's type in graphs.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) 
     """
     row = _row(definition.name, len(definition.operands))
     for argument, value in zip(row, operands, strict=False):
-        # a setting that is a string is a number here
+        # the vendor passes settings that are strings as numbers
         if (argument.tensor and is_tensor(value)) or argument.takes(value) or argument.is_number(value):
             continue
         missing = len(row) - len(operands)
@@ -267,7 +267,7 @@ def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) 
 
 
 def takes(op_type: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Decorate a function that hands its arguments to a primitive in their order: op by op it checks them first.
+    """Decorate a function that passes its arguments on to a primitive; op by op, they are checked first.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _check_call(op_type: str, signature: inspect.Signature, args: Sequence[Any],
     try:
         bound = signature.bind(*args, **options)
     except TypeError:
-        return  # the function itself says so
+        return  # the function raises the error
     bound.apply_defaults()
     called, settings = _arguments(op_type) or ((), ())
     values = dict(zip((one.name for one in (*called, *settings)), bound.arguments.values(), strict=False))

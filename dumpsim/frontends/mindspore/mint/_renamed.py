@@ -13,7 +13,7 @@ from dumpsim.frontends.mindspore.common._overloads import overloaded
 
 __all__ = ["checked", "find", "renamed", "signature_of"]
 
-# functions of mint that hand their arguments to a primitive in their order; the operator that runs here may be another
+# functions of mint that pass their arguments on to a primitive; the operator that runs here may be another one
 _PRIMITIVES = """
 acos arccos: AcosExt
 acosh arccosh: AcoshExt

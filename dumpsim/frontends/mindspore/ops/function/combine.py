@@ -106,7 +106,7 @@ def trace(input: Tensor) -> Tensor:
 
 
 def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
-    """Return the softmax of the elements times -1, in another number type where one is given."""
+    """Return the softmax of the negated elements, converted to `dtype` if it is given."""
     operand = x if dtype is None else unshared_cast(x, dtype)
     return single("Softmax", [muls(operand, -1), axis])
 

@@ -189,7 +189,7 @@ def _check_random(name: str, seed: Any, dtype: Any) -> None:
 
 
 def _shape_of(size: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape that arguments name: one element where there are none."""
+    """Return the shape given by the arguments; one element without arguments."""
     return _extents(size[0] if _is_shape(size) else size or (1,))
 
 

@@ -172,7 +172,7 @@ def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
 
 
 def amax(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """Return the largest elements along axes, `initial` where `where` does not hold.
+    """Return the largest elements along axes; `initial` replaces elements that `where` excludes.
 
     Examples
     --------
@@ -183,12 +183,12 @@ def amax(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: An
 
 
 def amin(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
-    """Return the smallest elements along axes, `initial` where `where` does not hold."""
+    """Return the smallest elements along axes; `initial` replaces elements that `where` excludes."""
     return single("ReduceMin", [_chosen(input, initial, where, minimum), _axes(axis), keepdims])
 
 
 def _chosen(input: Tensor, initial: Any, where: Any, extreme: Any) -> Tensor:
-    """Return the elements that a reduction sees: compared with `initial`, which stands where a mask does not hold."""
+    """Return the elements to reduce: `initial` replaces those that the mask excludes, and bounds the others."""
     if initial is not None:
         if not is_number(initial):
             raise ScriptTypeError(
