@@ -82,6 +82,14 @@ def test_every_mutation_of_the_package_is_python():
                     compile(site.apply(text)[start : stop + len(site.new) - (site.stop - site.start)], name, "exec")
 
 
+def test_equivalent_mutations_are_listed_with_lines_that_exist():
+    root = mutate.EQUIVALENT.parents[1]
+    for entry in json.loads(mutate.EQUIVALENT.read_text()):
+        lines = [line.strip() for line in (root / entry["path"]).read_text().split("\n")]
+        assert lines.count(entry["old"]) == 1, entry
+        assert entry["new"] != entry["old"]
+
+
 def test_a_sample_follows_from_its_seed(root):
     found = mutate.population(root)
     assert mutate.draw(found, 5, 1) == mutate.draw(found, 5, 1) != mutate.draw(found, 5, 2)
