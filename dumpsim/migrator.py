@@ -24,7 +24,7 @@ __all__ = ["ApiDump", "api_dump_compare", "api_dump_init", "api_dump_start", "ap
 LOG = logging.getLogger("troubleshooter.log")
 EXACT = "1.0.17"
 _DEFAULT_DIRECTORY = "ts_api_dump"
-# nets that the real tool takes and we do not, by the package of their class
+# nets that the real tool accepts and this one refuses, by the package of their class
 _ELSEWHERE = MappingProxyType(
     {
         "mindtorch": "; dumps of MindTorch are read and compared, not made",
@@ -34,7 +34,7 @@ _ELSEWHERE = MappingProxyType(
 
 
 class _Session(Protocol):
-    """What a framework's side of an API dump offers."""
+    """The interface of one framework's API dump."""
 
     exact: bool
     output: "Output"
@@ -48,7 +48,7 @@ class _Session(Protocol):
 
 
 class ApiDump:
-    """A dump from init to `close`, which takes every hook off; also a context manager.
+    """A dump from init to `close`, which removes all hooks; also a context manager.
 
     Attributes
     ----------
@@ -93,14 +93,14 @@ class ApiDump:
         filter_data: bool = True,
         filter_stack: bool = True,
     ) -> None:
-        """As `api_dump_start`."""
+        """Start to record, as `api_dump_start` does."""
         from dumpsim.frontends.apidump.selection import Request
 
         self._session.start(Request.checked(mode, scope, dump_type, filter_data, filter_stack))
         _attention(f"API dump has started. Dump data will be saved to {self.path}. ")
 
     def stop(self) -> None:
-        """As `api_dump_stop`."""
+        """Stop, as `api_dump_stop` does."""
         self._session.stop()
         if self._session.recorded:
             _attention(f"API dump has been stopped. Dump data has been saved to {self.path}.")
@@ -113,12 +113,12 @@ class ApiDump:
             LOG.warning("[*User Attention*] Not recorded: %s.", reasons)
 
     def superseded(self, framework: str) -> "_Session | None":
-        """The session, if an exact dump of the same framework goes on where this one ends."""
+        """Return the session if it can continue as an exact dump of the same framework."""
         session = self._session
         return session if framework == "torch" == session.output.framework and session.exact else None
 
     def close(self) -> None:
-        """Write everything, take every hook off; the next `api_dump_start` needs an init."""
+        """Write everything and remove all hooks; the next `api_dump_start` needs an init."""
         active = _active()
         if active.dump is self:
             active.dump = None
@@ -145,7 +145,7 @@ def api_dump_init(
     compat: str | None = None,
     **kwargs: Any,
 ) -> ApiDump:
-    """Prepare the dump of a network; dropout is neutral from here to `ApiDump.close`.
+    """Prepare the dump of a network; dropout has no effect until `ApiDump.close`.
 
     Calls are recorded in every thread that starts from `api_dump_start` on; in older ones, and in daemon threads, only
     while a module runs there, which `ApiDump.skipped` counts. What ``torch.compile`` has compiled runs uncompiled
@@ -321,7 +321,7 @@ def _dump(verb: str) -> ApiDump:
 
 
 def _check_ours(coverage: object, compat: object) -> bool:
-    """Our own two arguments; whether the dump is exact."""
+    """Check the two arguments that the vendor does not have; return whether the dump is exact."""
     if coverage not in ("listed", "full"):
         raise ScriptValueError(
             f"{coverage!r} is not known",
@@ -341,7 +341,7 @@ def _check_ours(coverage: object, compat: object) -> bool:
 
 
 def _refuse(kwargs: "Mapping[str, object]") -> None:
-    """Unknown keywords; the real tool ignores them, and the dump is not what was asked for. [spec api_dump 1.1]"""
+    """Refuse unknown keywords; the real tool ignores them, and makes another dump. [spec api_dump 1.1]"""
     for name in kwargs:
         known = ("net", "output_path", "retain_backward", "compare_statedict", "coverage", "compat")
         raise ScriptTypeError(
@@ -354,7 +354,7 @@ def _refuse(kwargs: "Mapping[str, object]") -> None:
 
 
 def _framework(net: object) -> str:
-    """Which framework a network is of; a framework that is not imported has none."""
+    """Return the framework of a network, among those that are imported."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(net, torch.nn.Module):
         return "torch"

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(directory: str) -> bool:
-    """Dump into `directory`; whether the dump changed nothing."""
+    """Dump into `directory`; return whether the results are those without a dump."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found,unused-ignore]
 
