@@ -66,7 +66,7 @@ class Specialised:
             self.add(("transpose", signature((value, tuple(range(value.ndim))[::-1]))), 1)
 
     def call(self, position: Position, called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call of a function of the framework; operators, cells and the script's own functions are none."""
+        """A call of a function of the framework, as opposed to an operator, a cell or a function of the script."""
         if isinstance(called, (CellBase, PrimitiveBase)):
             return
         plain = inspect.unwrap(getattr(called, "__func__", called))
