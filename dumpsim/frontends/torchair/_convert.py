@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dumpsim.frontends.torchair._calls import bound, iterate, name_of, provenance, written
 from dumpsim.frontends.torchair._ge import FxCall, GeGraph, GeOutput, Ref, SymbolList
 from dumpsim.frontends.torchair._maker import Maker, run_rule
-from dumpsim.frontends.torchair._product import form_of
+from dumpsim.frontends.torchair._product import SUM, form_of
 from dumpsim.frontends.torchair._refusals import Refused, refusal
 from dumpsim.frontends.torchair._result import references
 from dumpsim.frontends.torchair._strides import Strides
@@ -129,6 +129,10 @@ class Converter:
             else:
                 arguments, keywords = fx.map_arg((node.args, node.kwargs), environment.__getitem__)
                 environment[node] = self.call(call, arguments, keywords, node.meta.get("val"))
+                if call.form and call.form[0] == SUM:
+                    products = next(one for one in reversed(self.graph.calls) if one.name == node.args[0].name)
+                    call.form = (SUM, *products.arguments, *call.form[1:])
+                    call.seen = {**products.seen, **call.seen}
             call.nodes = self.graph.nodes[before:]
             for made in call.nodes:
                 made.fx = number

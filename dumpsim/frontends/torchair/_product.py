@@ -22,6 +22,7 @@ Form = tuple[Any, ...]  # the name of a form and the extents that it needs, whic
 
 # Keys of annotations. AOTAutograd copies the annotations of a product to the nodes of its gradient, so that these need
 # a key of their own.
+SUM = "sum of products"  # a form of a sum that needs the operands of the products instead of their values
 _PRODUCT, _GRADIENT = "dumpsim_product", "dumpsim_gradient"
 
 
@@ -77,6 +78,14 @@ def _is_folded(left: Tensor, right: Tensor) -> bool:
     return max(first, second) >= 3 > smaller.dim() and smaller.requires_grad
 
 
+def _is_repeated(left: Tensor, right: Tensor) -> bool:
+    """Return whether torch repeats matrices of a batch, since the batches of two operands differ."""
+    same = len(left.shape) == len(right.shape) and all(
+        statically_known_true(one == other) for one, other in zip(left.shape[:-2], right.shape[:-2], strict=True)
+    )
+    return not same
+
+
 def _is_transposed(matrix: Tensor) -> bool:
     """Return whether a matrix is stored column by column; torch then swaps the factors of its gradient."""
     rows, _ = matrix.shape
@@ -87,6 +96,11 @@ def _is_transposed(matrix: Tensor) -> bool:
 def _mark_product(swapped: bool, left: str = "", right: str = "") -> Any:
     """Return a context that marks a product of two matrices: whether the factors are swapped, and their orders."""
     return _mark_nodes("two", swapped, left, right) if swapped or left or right else _mark_nodes()
+
+
+def _mark_sum(side: str, swapped: bool, left: str, right: str) -> Any:
+    """Return a context that marks a sum of products that eager torch computes as one product."""
+    return _mark_nodes(SUM, side, swapped, left, right)
 
 
 def _gradients(
@@ -101,12 +115,14 @@ def _gradients(
         return _of_rows(grad, left, right, fold, wanted)
     if first < 3 <= second:
         return _of_columns(grad, left, right, fold, wanted)
+    if fold:
+        return _of_batches(grad, left, right, wanted)
     made: list[Tensor | None] = [None, None]
     if (first, second) == (2, 1):
         if by_left:
             made[0] = grad.unsqueeze(1).mm(right.unsqueeze(0))
         if by_right:
-            with _mark_nodes("vector"):
+            with _mark_nodes("vector", ""):
                 made[1] = left.transpose(-1, -2).mm(grad.unsqueeze(1)).squeeze(1)
     elif (first, second) == (1, 2):
         if by_left:
@@ -116,12 +132,12 @@ def _gradients(
             with _mark_product(_is_transposed(right)):
                 made[1] = left.unsqueeze(1).mm(grad.unsqueeze(0))
     else:
-        both = first == second == 2
+        both, repeated = first == second == 2, _is_repeated(left, right)
         if by_left:
-            with _mark_product(both and _is_transposed(left)):
+            with _mark_nodes("repeated", "right") if repeated else _mark_product(both and _is_transposed(left)):
                 made[0] = torch.matmul(grad, right.transpose(-1, -2))
         if by_right:
-            with _mark_product(both and _is_transposed(right)):
+            with _mark_nodes("repeated", "left") if repeated else _mark_product(both and _is_transposed(right)):
                 made[1] = torch.matmul(left.transpose(-1, -2), grad)
     return made[0], made[1]
 
@@ -145,7 +161,7 @@ def _of_rows(
             by_left = rows.mm(transposed).view(left.size())
     if wanted[1]:
         form = (
-            _mark_nodes("vector")
+            _mark_nodes("vector", "row by row" * _is_transposed(inner))
             if vector
             else _mark_product(_is_transposed(right), "row by row" * _is_transposed(inner), order)
         )
@@ -169,7 +185,7 @@ def _of_columns(
     if wanted[0]:
         whole = right.transpose(-1, -2).contiguous().view(-1, size[-2]).transpose(-1, -2)
         if vector:
-            form = _mark_nodes("vector")
+            form = _mark_nodes("vector", "row by row" * _is_transposed(inner))
         else:
             form = _mark_product(_is_transposed(left.transpose(0, 1)), "row by row" * _is_transposed(inner), order)
         with form:
@@ -182,6 +198,38 @@ def _of_columns(
             form = _mark_nodes("batched columns", size[-1])
         with form:
             by_right = columns.mm(left.unsqueeze(0) if vector else left).view(shape).transpose(-1, -2)
+    return by_left, by_right
+
+
+def _of_batches(
+    grad: Tensor, left: Tensor, right: Tensor, wanted: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Compute the gradients of two batches of which one holds a single matrix that requires a gradient.
+
+    TorchAir multiplies in batches and adds up the products for the single matrix. Eager torch makes one matrix of the
+    other batch. Therefore a sum is computed from the operands of the products it adds up, in one product.
+    """
+    by_left = by_right = None
+    if left.shape[0] == 1:
+        alone, inner, order = left.squeeze(0), _rows(right.mT), "column by column" * _is_transposed(_rows(grad.mT))
+        if wanted[0]:
+            with _mark_nodes():
+                by_left = torch.matmul(grad, right.mT)
+            with _mark_sum("columns", _is_transposed(alone.t()), "row by row" * _is_transposed(inner), order):
+                by_left = by_left.sum(0, keepdim=True)
+        if wanted[1]:
+            with _mark_nodes("one matrix", "columns", _is_transposed(inner), order, ""):
+                by_right = torch.matmul(left.mT, grad)
+    else:
+        alone, inner, order = right.squeeze(0), _rows(left), "column by column" * _is_transposed(_rows(grad))
+        if wanted[0]:
+            with _mark_nodes("one matrix", "rows", _is_transposed(inner), order, ""):
+                by_left = torch.matmul(grad, right.mT)
+        if wanted[1]:
+            with _mark_nodes():
+                by_right = torch.matmul(left.mT, grad)
+            with _mark_sum("rows", _is_transposed(alone), "row by row" * _is_transposed(inner), order):
+                by_right = by_right.sum(0, keepdim=True)
     return by_left, by_right
 
 
@@ -227,8 +275,44 @@ def _in_order(matrix: Tensor, order: str) -> Tensor:
     return matrix.contiguous() if order else matrix
 
 
-def _by_vector(left: Tensor, right: Tensor) -> Tensor:
-    return left.mv(right.squeeze(1)).unsqueeze(1)
+def _by_vector(left: Tensor, right: Tensor, order: str) -> Tensor:
+    return _in_order(left, order).mv(right.squeeze(1)).unsqueeze(1)
+
+
+def _one_matrix(left: Tensor, right: Tensor, side: str, swapped: bool, left_order: str, right_order: str) -> Tensor:
+    """Multiply a batch by the single matrix of another, as one product of all rows or of all columns."""
+    batch, alone = (left, right[0]) if side == "rows" else (right.mT, left[0].t())
+    rows = batch.contiguous().view(-1, batch.shape[2])
+    made = _two(rows, alone, swapped, left_order, right_order).view(*batch.shape[:2], alone.shape[1])
+    return made if side == "rows" else made.mT
+
+
+def _sum_of_products(
+    left: Tensor, right: Tensor, side: str, swapped: bool, left_order: str, right_order: str
+) -> Tensor:
+    """Add up a batch of products, as one product of all rows or of all columns."""
+    if side == "rows":
+        rows, columns = left.mT, right
+        made = _two(_whole(rows).t(), _whole(columns), swapped, left_order, right_order)
+    else:
+        made = _two(_whole(right).t(), _whole(left.mT), swapped, left_order, right_order).t()
+    return made.unsqueeze(0)
+
+
+def _whole(batch: Tensor) -> Tensor:
+    return batch.contiguous().view(-1, batch.shape[2])
+
+
+def _repeated(left: Tensor, right: Tensor, side: str) -> Tensor:
+    """Multiply two batches of which the matrices on one side are transposed after torch has repeated them."""
+    batch = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    first, second = (
+        one.mT.expand(*batch, *one.mT.shape[-2:]).reshape(-1, *one.mT.shape[-2:]).mT
+        if side == name
+        else one.expand(*batch, *one.shape[-2:]).reshape(-1, *one.shape[-2:])
+        for name, one in (("left", left), ("right", right))
+    )
+    return first.bmm(second).view(*batch, left.shape[-2], right.shape[-1])
 
 
 def _batched_rows(rows: Tensor, matrix: Tensor, extent: int) -> Tensor:
@@ -249,6 +333,9 @@ FORMS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
         "batched columns": _batched_columns,
         "batched rows": _batched_rows,
         "folded": rows_by_matrix,
+        "one matrix": _one_matrix,
+        SUM: _sum_of_products,
+        "repeated": _repeated,
         "two": _two,
         "vector": _by_vector,
     }

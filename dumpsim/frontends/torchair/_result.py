@@ -10,7 +10,7 @@ import torch
 
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import FxCall, GeNode, Ref
-from dumpsim.frontends.torchair._product import FORMS
+from dumpsim.frontends.torchair._product import FORMS, SUM
 from dumpsim.frontends.torchair._strides import Strides
 from dumpsim.frontends.torchair._writers import writer
 
@@ -354,6 +354,8 @@ def result_kernel(
     if call.form is not None and function in (torch.ops.aten.matmul.default, torch.ops.aten.mm.default):
         name, *needed = call.form
         function, arguments = FORMS[name], (*arguments, *placed(needed))
+    elif call.form is not None and call.form[0] == SUM and function is torch.ops.aten.sum.dim_IntList:
+        function, arguments, keywords = FORMS[SUM], placed(call.form[1:]), {}
     elif node.type == "DropOutDoMask" and function is torch.ops.aten.native_dropout.default:
         function, arguments = _apply_mask, (_At(0), _At(1), 1.0 - call.arguments[1])  # mask of another node
         keywords, hidden = {}, []

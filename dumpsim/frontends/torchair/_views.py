@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from dumpsim.frontends.torchair._ge import GeGraph, Ref, SymbolList
 
@@ -62,6 +63,8 @@ class Views:
                 return None
             arguments, keywords = (tuple(value.shape),), {}
             function = torch.ops.aten.view.default
+            if not _has_view(before, value.shape):
+                return None
         elif any(isinstance(one, Ref) for one in arguments):
             return None
         try:
@@ -146,8 +149,26 @@ class Views:
 
 
 def _number(stride: Any) -> int:
-    """Return a stride as a number: a symbol's value in the example inputs."""
+    """Return an extent or a stride as a number: a symbol's value in the example inputs."""
     return stride if isinstance(stride, int) else int(stride.node.hint)
+
+
+def _has_view(tensor: torch.Tensor, shape: Sequence[Any]) -> bool:
+    """Return whether the elements of a tensor have a view of another shape.
+
+    Fake tensors cannot tell: they take a dimension of extent 1 for one that joins its neighbours. [torch 2.13 observed]
+    """
+    with _disable_current_modes():
+        real = torch.empty_strided(_numbers(tensor.shape), _numbers(tensor.stride()), device="meta")
+        try:
+            real.view(_numbers(shape))
+        except RuntimeError:
+            return False
+    return True
+
+
+def _numbers(extents: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(map(_number, extents))
 
 
 def _empty(shape: Sequence[Any], like: torch.Tensor) -> torch.Tensor:

@@ -250,6 +250,12 @@ def differs(backend, left, right, turned, wanted):
         ((33, 8), (33,), (True, False), (False, True)),  # a product with a vector
         ((2, 3, 33), (33,), (False, False), (True, True)),
         ((33,), (2, 33, 5), (False, False), (True, True)),
+        ((1, 8, 33), (3, 33, 16), (False, False), (True, True)),  # a batch with a single matrix
+        ((5, 16, 33), (1, 8, 33), (False, True), (True, True)),
+        ((5, 3, 16), (1, 16, 33), (False, False), (True, False)),
+        ((5, 2), (3, 1, 16, 2), (False, True), (True, False)),  # an extent of 1 beside transposed dimensions
+        ((8,), (1, 8, 5), (False, False), (True, False)),
+        ((2, 3, 3, 5), (3, 3, 33), (True, False), (True, False)),  # repeated matrices
     ],
 )
 def test_gradients_of_products_are_those_of_eager_torch(left, right, turned, wanted, rank):
@@ -258,21 +264,20 @@ def test_gradients_of_products_are_those_of_eager_torch(left, right, turned, wan
 
 @pytest.mark.slow
 def test_random_products_are_those_of_eager_torch(rank):
-    random = np.random.default_rng(20261124)
+    random = np.random.default_rng(20261125)
 
-    def shape(rows, columns, at):
-        if random.random() < 0.12:
-            return (rows if at else columns,)
-        return (*[(), (), (2,), (3,), (2, 3)][random.integers(5)], rows, columns)
+    def batch(extents):
+        count = random.integers(4)
+        return [1 if random.random() < 0.3 else int(one) for one in extents[3 - count :]]
 
     for _ in range(60):
-        rows, inner, columns = random.choice([1, 2, 3, 5, 8, 16, 33], 3)
-        left, right = shape(rows, inner, 0), shape(inner, columns, 1)
-        if len(left) > 2 < len(right):
-            right = right[-2:]
+        rows, inner, columns = map(int, random.choice([1, 2, 3, 5, 8, 16, 33], 3))
+        extents = random.integers(1, 4, 3)
+        left, right = (*batch(extents), rows, inner), (*batch(extents), inner, columns)
+        left, right = ((inner,) if random.random() < 0.1 else one for one in (left, right))
         wanted = [(True, True), (True, False), (False, True)][random.integers(3)]
         turned = [len(one) > 1 and random.random() < 0.5 for one in (left, right)]
-        operands = [torch.randn(tuple(int(extent) for extent in one)) for one in (left, right)]
+        operands = [torch.randn(one) for one in (left, right)]
         operands = [one.mT.contiguous() if turn else one for one, turn in zip(operands, turned, strict=True)]
         assert not any(differs(rank(), *operands, turned, wanted)), (left, right, turned, wanted)
 
