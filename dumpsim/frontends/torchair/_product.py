@@ -15,7 +15,7 @@ from torch import fx
 from torch.fx import traceback
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-__all__ = ["FORMS", "Form", "form_of", "product", "product_with_gradient", "rows_by_matrix"]
+__all__ = ["FORMS", "Form", "form_of", "product", "product_with_gradient", "rows_by_matrix", "two"]
 
 Tensor = torch.Tensor
 Form = tuple[Any, ...]  # the name of a form and the extents that it needs, which may be symbols
@@ -263,9 +263,14 @@ def _rows_by_matrix(batch: Tensor, matrix: Tensor) -> Tensor:
     return rows.mm(matrix).view(*batch.shape[:-1], matrix.shape[1])
 
 
-def _two(left: Tensor, right: Tensor, swapped: bool, left_order: str, right_order: str) -> Tensor:
+def two(
+    left: Tensor, right: Tensor, swapped: bool, left_order: str, right_order: str, *, out: Tensor | None = None
+) -> Tensor:
+    """Multiply two matrices that are stored in the given orders; with swapped factors, column by column."""
     left, right = _in_order(left, left_order), _in_order(right, right_order)
-    return right.t().mm(left.t()).t() if swapped else left.mm(right)
+    if swapped:
+        return torch.mm(right.t(), left.t(), out=None if out is None else out.t()).t()
+    return torch.mm(left, right, out=out)
 
 
 def _in_order(matrix: Tensor, order: str) -> Tensor:
@@ -283,7 +288,7 @@ def _one_matrix(left: Tensor, right: Tensor, side: str, swapped: bool, left_orde
     """Multiply a batch by the single matrix of another, as one product of all rows or of all columns."""
     batch, alone = (left, right[0]) if side == "rows" else (right.mT, left[0].t())
     rows = batch.contiguous().view(-1, batch.shape[2])
-    made = _two(rows, alone, swapped, left_order, right_order).view(*batch.shape[:2], alone.shape[1])
+    made = two(rows, alone, swapped, left_order, right_order).view(*batch.shape[:2], alone.shape[1])
     return made if side == "rows" else made.mT
 
 
@@ -293,9 +298,9 @@ def _sum_of_products(
     """Add up a batch of products, as one product of all rows or of all columns."""
     if side == "rows":
         rows, columns = left.mT, right
-        made = _two(_whole(rows).t(), _whole(columns), swapped, left_order, right_order)
+        made = two(_whole(rows).t(), _whole(columns), swapped, left_order, right_order)
     else:
-        made = _two(_whole(right).t(), _whole(left.mT), swapped, left_order, right_order).t()
+        made = two(_whole(right).t(), _whole(left.mT), swapped, left_order, right_order).t()
     return made.unsqueeze(0)
 
 
@@ -336,7 +341,7 @@ FORMS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
         "one matrix": _one_matrix,
         SUM: _sum_of_products,
         "repeated": _repeated,
-        "two": _two,
+        "two": two,
         "vector": _by_vector,
     }
 )

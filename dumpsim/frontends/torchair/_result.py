@@ -10,7 +10,7 @@ import torch
 
 from dumpsim.frontends.torchair._extents import extent, extents
 from dumpsim.frontends.torchair._ge import FxCall, GeNode, Ref
-from dumpsim.frontends.torchair._product import FORMS, SUM
+from dumpsim.frontends.torchair._product import FORMS, SUM, two
 from dumpsim.frontends.torchair._strides import Strides
 from dumpsim.frontends.torchair._writers import writer
 
@@ -231,6 +231,11 @@ class ResultKernel:
         call = call if writing is None else writing
         call = partial(_after, filling.copies, call) if filling.copies else call
         return call, filling.read, writing is not None
+
+    @property
+    def transposed(self) -> bool:
+        """Whether the kernel computes a matrix column by column."""
+        return self._function is two and self._arguments[2] is True
 
     @property
     def _is_several(self) -> bool:

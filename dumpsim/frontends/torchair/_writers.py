@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dumpsim.frontends.torchair._product import rows_by_matrix
+from dumpsim.frontends.torchair._product import rows_by_matrix, two
 
 __all__ = ["writer"]
 
@@ -73,6 +73,9 @@ def writer(
     if function is torch.ops.aten.matmul.default or function is rows_by_matrix:
         left, right = arguments
         return _product(left, right, out)
+    if function is two:
+        swapped = arguments[2]
+        return partial(two, *arguments, out=out) if (out.t() if swapped else out).is_contiguous() else None
     name = getattr(function, "name", str)()
     if name not in _STRUCTURED:
         return None

@@ -93,7 +93,8 @@ class Binder:
     its readers can read that view instead: if the view is not overwritten before, and the readers compute the same from
     it. Eager torch does so, too. If the copy is a result, the kernel's method ``take`` creates it from the view. A
     kernel with a method ``bind`` decides which operands it reads from such views, and whether it writes its output
-    itself.
+    itself. If its attribute ``transposed`` is true, it computes a matrix column by column, and the matrix lies so in
+    memory if all of its readers can read it there.
 
     Parameters
     ----------
@@ -123,22 +124,26 @@ class Binder:
         self._results = results
         self._strided = strided
         self._needed: set[int] = set()  # tensors that are read from memory
-        self._views = {number: _View(tensor, None, 0) for number, tensor in strided.items()}
+        self._views: dict[int, _View] = {}
+        self._transposed: set[int] = set()  # matrices that lie in memory column by column
         self._writes = [
             (at, *spans[number]) for at, work in enumerate(works) for number in work.outputs if number in spans
         ]
 
     def bind(self, *, moves: bool = True) -> Bound:
         """Bind the kernels; `moves`: see `BindingEngine.bind`."""
-        for at, work in enumerate(self._works):
-            self._find_view(at, work)
-        taken = self._find_results() if moves else {}
-        self._needed |= {self._roots[number] for number in self._results if number not in taken}
-        calls = [self._call(at, work) for at, work in enumerate(self._works)]
+        if moves:
+            self._transposed = {number for work in self._works for number in self._computed_transposed(work)}
+        while True:
+            calls, taken = self._calls(moves)
+            read = {number for number in self._transposed if self._roots[number] in self._needed}
+            if not read:
+                break
+            self._transposed -= read
         runs: list[Callable[[], object] | None] = []
         checks: list[tuple[Callable[[], bool], ...]] = []
         for work, call in zip(self._works, calls, strict=True):
-            moved = len(work.outputs) == 1 and work.outputs[0] in self._views
+            moved = self._is_moved(work)
             outs = [self._tensors[number] for number in work.outputs]
             if moves and moved and self._roots[work.outputs[0]] not in self._needed:
                 room = taken.get(work.outputs[0])
@@ -155,9 +160,35 @@ class Binder:
         results = {at: partial(_array_in, room) for at, room in taken.items() if self._roots[at] not in self._needed}
         return Bound(runs, checks, torch.no_grad, self._restore, unread, results)
 
+    def _calls(self, moves: bool) -> "tuple[list[_Call], dict[int, list[torch.Tensor]]]":
+        """Return the functions of all kernels, and the containers of results; find what is read from memory."""
+        self._needed = set()
+        self._views = {number: _View(tensor, None, 0) for number, tensor in self._strided.items()}
+        for at, work in enumerate(self._works):
+            self._find_view(at, work)
+        taken = self._find_results() if moves else {}
+        self._needed |= {self._roots[number] for number in self._results if number not in taken}
+        return [self._call(at, work) for at, work in enumerate(self._works)], taken
+
     # ---------------------------------------------------------------- views
+    def _computed_transposed(self, work: Work) -> Sequence[int]:
+        """Return the output of a kernel that computes a matrix column by column, or nothing."""
+        if not getattr(work.definition.kernel, "transposed", False):
+            return ()
+        (number,) = work.outputs
+        return [number] if self._roots[number] == number and number in self._spans else ()
+
+    def _is_moved(self, work: Work) -> bool:
+        """Whether a kernel copies a view."""
+        return len(work.outputs) == 1 and work.outputs[0] in self._views and work.outputs[0] not in self._transposed
+
     def _find_view(self, at: int, work: Work) -> None:
         """Record the view that has the same numbers as a kernel's output."""
+        if len(work.outputs) == 1 and work.outputs[0] in self._transposed:
+            (number,) = work.outputs
+            rows, columns = self._tensors[number].shape
+            self._views[number] = _View(self._tensors[number].view(columns, rows).t(), number, at + 1)
+            return
         view = getattr(work.definition.kernel, "view", None)
         if view is None or len(work.outputs) != 1 or any(number in self._spans for number in work.operands[1:]):
             return
@@ -175,8 +206,7 @@ class Binder:
         """
         found: dict[int, list[torch.Tensor]] = {}
         for work in self._works:
-            view = self._views.get(work.outputs[0]) if len(work.outputs) == 1 else None
-            if view is not None and self._results.count(work.outputs[0]) == 1:
+            if self._is_moved(work) and self._results.count(work.outputs[0]) == 1:
                 found[work.outputs[0]] = []
         return found
 
@@ -191,9 +221,9 @@ class Binder:
     def _call(self, at: int, work: Work) -> "_Call":
         """Return the function that computes a kernel, and record the tensors that it reads from memory."""
         kernel: Any = work.definition.kernel
-        if len(work.outputs) == 1 and work.outputs[0] in self._views:
+        if self._is_moved(work):
             view = self._views[work.outputs[0]]
-            self._read(view.origin)
+            self._read_view(view)
             return _Call(lambda: view.tensor)
         operands = [self._tensors[number] for number in work.operands]
         if not hasattr(kernel, "bind"):
@@ -203,6 +233,8 @@ class Binder:
         found = {k: self._views[number] for k, number in enumerate(work.operands) if number in self._views}
         views = {k: view.tensor for k, view in found.items() if self._is_intact(view, at)}
         out = self._tensors[work.outputs[0]] if len(work.outputs) == 1 else None
+        if work.outputs[0] in self._transposed:
+            out = self._views[work.outputs[0]].tensor
         function, read, stores = kernel.bind(operands, views, out)
         for k in read:
             self._read(work.operands[k])
@@ -212,11 +244,16 @@ class Binder:
         if number is not None:
             self._needed.add(self._roots[number])
 
+    def _read_view(self, view: _View) -> None:
+        """Record that the memory of a view is read, unless it is a matrix that lies in memory column by column."""
+        if view.origin not in self._transposed:
+            self._read(view.origin)
+
     def _restore(self, at: int) -> None:
         """Store operands of a kernel that it has read from views."""
         for number in self._works[at].operands:
             view = self._views.get(number)
-            if view is not None and self._roots[number] not in self._needed:
+            if view is not None and number not in self._transposed and self._roots[number] not in self._needed:
                 self._tensors[number].copy_(view.tensor)
 
     def _check(self, number: int) -> Callable[[], bool] | None:

@@ -122,6 +122,43 @@ def test_moving_kernels_run_if_watched_and_their_readers_read_the_source(moves):
     assert arrays[3].tolist() == [[3, 12]]
 
 
+class _SwappedProduct(_Product):
+    """A product that is computed with swapped factors."""
+
+    transposed = True
+
+    def bind(self, operands, views, out):
+        x, y = operands
+        if not out.T.is_contiguous():
+            return lambda: (y.T @ x.T).T, {0, 1}, False
+        return lambda: torch.mm(y.T, x.T, out=out.T), {0, 1}, True
+
+
+@pytest.mark.parametrize("reader", [_Product, _Turned])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_product_lies_transposed_in_memory_if_no_reader_needs_it_otherwise(reader, whole, moves):
+    rng = np.random.default_rng(3)
+    left, right, other = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((2, 3), (3, 4), (5, 2)))
+    product = left @ right
+    turned = reader is _Turned
+    want = product.T if turned else other @ product
+    arrays = {0: left, 1: right, 2: np.zeros_like(product), 3: other, 4: np.zeros(want.shape, np.float32)}
+    works = [Work(operator(_SwappedProduct()), (0, 1), {}, (2,))]
+    works.append(Work(operator(reader()), (2,) if turned else (3, 2), {}, (4,)))
+    roots, spans = {number: number for number in arrays}, {2: (0, 32), 4: (32, 32 + want.nbytes)}
+    bound = engine("torch").bind(works, arrays, spans, roots, [2, 4] if whole else [4], moves=moves)
+    for run in bound.runs:
+        if run is not None:
+            run()
+    got = bound.results[4]() if 4 in bound.results else arrays[4]
+    assert np.array_equal(got, want)
+    in_order = whole or not moves
+    assert np.array_equal(arrays[2].reshape(-1), (product if in_order else product.T).reshape(-1))
+    bound.restore(1)
+    assert np.array_equal(np.sort(arrays[2].reshape(-1)), np.sort(product.reshape(-1)))
+
+
 def test_checking_large_numbers_emits_no_warning():
     large = np.full((3, 3), 1e10, np.float32)
     arrays = {0: large, 1: large.copy(), 2: np.zeros((3, 3), np.float32)}
