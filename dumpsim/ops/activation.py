@@ -8,6 +8,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
+from dumpsim.ops.blocks import in_blocks
 from dumpsim.ops.gradient import number, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import FLOATS, axis_of, constant, ints_of, output, same_dtype, tensor_of, tuple_of, value_of
@@ -60,7 +61,7 @@ def _function(
         operands=("x", *more),
         defaults=defaults,
         infer=_infer(name, floats),
-        kernel=np.errstate(all="ignore")(kernel),
+        kernel=np.errstate(all="ignore")(in_blocks(kernel)),
         grad=grad,
         prim_func=not named,
         input_names=[named] if named else (),
@@ -76,7 +77,7 @@ def _slope(
         name=name,
         operands=("dy", second),
         infer=_infer_grad(name, "dy", second),
-        kernel=np.errstate(all="ignore")(kernel),
+        kernel=np.errstate(all="ignore")(in_blocks(kernel)),
         grad=grad,
         prim_func=not names,
         input_names=("x",) if names else (),
@@ -291,7 +292,7 @@ OPS = (
         batched=True,
         operands=("dy", "x", "y"),
         infer=_infer_grad("GeLUGrad"),
-        kernel=np.errstate(all="ignore")(_gelu_grad),
+        kernel=np.errstate(all="ignore")(in_blocks(_gelu_grad)),
         prim_func=True,
     ),
     _function("FastGeLU", _fast_gelu, _by_slope("FastGeLUGrad", of_output=False)),
