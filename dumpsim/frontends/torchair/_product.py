@@ -98,11 +98,6 @@ def _mark_product(swapped: bool, left: str = "", right: str = "") -> Any:
     return _mark_nodes("two", swapped, left, right) if swapped or left or right else _mark_nodes()
 
 
-def _mark_sum(side: str, swapped: bool, left: str, right: str) -> Any:
-    """Return a context that marks a sum of products that eager torch computes as one product."""
-    return _mark_nodes(SUM, side, swapped, left, right)
-
-
 def _gradients(
     grad: Tensor, left: Tensor, right: Tensor, fold: bool, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
@@ -209,28 +204,27 @@ def _of_batches(
     TorchAir multiplies in batches and adds up the products for the single matrix. Eager torch makes one matrix of the
     other batch. Therefore a sum is computed from the operands of the products it adds up, in one product.
     """
-    by_left = by_right = None
     if left.shape[0] == 1:
-        alone, inner, order = left.squeeze(0), _rows(right.mT), "column by column" * _is_transposed(_rows(grad.mT))
-        if wanted[0]:
-            with _mark_nodes():
-                by_left = torch.matmul(grad, right.mT)
-            with _mark_sum("columns", _is_transposed(alone.t()), "row by row" * _is_transposed(inner), order):
-                by_left = by_left.sum(0, keepdim=True)
-        if wanted[1]:
-            with _mark_nodes("one matrix", "columns", _is_transposed(inner), order, ""):
-                by_right = torch.matmul(left.mT, grad)
+        alone, inner, side = left.squeeze(0).t(), _rows(right.mT), "columns"
+        order = "column by column" * _is_transposed(_rows(grad.mT))
     else:
-        alone, inner, order = right.squeeze(0), _rows(left), "column by column" * _is_transposed(_rows(grad))
-        if wanted[0]:
-            with _mark_nodes("one matrix", "rows", _is_transposed(inner), order, ""):
-                by_left = torch.matmul(grad, right.mT)
-        if wanted[1]:
-            with _mark_nodes():
-                by_right = torch.matmul(left.mT, grad)
-            with _mark_sum("rows", _is_transposed(alone), "row by row" * _is_transposed(inner), order):
-                by_right = by_right.sum(0, keepdim=True)
-    return by_left, by_right
+        alone, inner, side = right.squeeze(0), _rows(left), "rows"
+        order = "column by column" * _is_transposed(_rows(grad))
+    total = _mark_nodes(SUM, side, _is_transposed(alone), "row by row" * _is_transposed(inner), order)
+    whole = _mark_nodes("one matrix", side, _is_transposed(inner), order, "")
+    made: list[Tensor | None] = [None, None]
+    if wanted[0]:
+        with _mark_nodes() if side == "columns" else whole:
+            made[0] = torch.matmul(grad, right.mT)
+    if wanted[1]:
+        with _mark_nodes() if side == "rows" else whole:
+            made[1] = torch.matmul(left.mT, grad)
+    at = 0 if side == "columns" else 1
+    products = made[at]
+    if products is not None:
+        with total:  # after both products, as autograd does
+            made[at] = products.sum(0, keepdim=True)
+    return made[0], made[1]
 
 
 def _rows(batch: Tensor) -> Tensor:

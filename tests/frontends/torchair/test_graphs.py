@@ -262,6 +262,13 @@ def test_gradients_of_products_are_those_of_eager_torch(left, right, turned, wan
     assert not any(differs(rank(), torch.randn(left), torch.randn(right), turned, wanted))
 
 
+def test_products_for_a_single_matrix_are_added_up_after_both_gradients(rank):
+    operands = [torch.randn(shape, requires_grad=True) for shape in ((1, 3, 4), (2, 4, 5))]
+    torch.compile(torch.matmul, backend=rank())(*operands).sum().backward()
+    _, backward = graphs().values()
+    assert [kind for kind in backward if kind in ("BatchMatMul", "ReduceSum")] == ["BatchMatMul"] * 2 + ["ReduceSum"]
+
+
 @pytest.mark.slow
 def test_random_products_are_those_of_eager_torch(rank):
     random = np.random.default_rng(20261125)
