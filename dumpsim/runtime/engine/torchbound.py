@@ -233,7 +233,7 @@ class Binder:
         found = {k: self._views[number] for k, number in enumerate(work.operands) if number in self._views}
         views = {k: view.tensor for k, view in found.items() if self._is_intact(view, at)}
         out = self._tensors[work.outputs[0]] if len(work.outputs) == 1 else None
-        if work.outputs[0] in self._transposed:
+        if out is not None and work.outputs[0] in self._transposed:
             out = self._views[work.outputs[0]].tensor
         function, read, stores = kernel.bind(operands, views, out)
         for k in read:
