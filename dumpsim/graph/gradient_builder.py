@@ -48,8 +48,12 @@ class ControlBuilder(Builder, Protocol):
         """Return the graph value of an operand."""
         ...
 
-    def block(self, name: str) -> AbstractContextManager[Graph]:
-        """Collect nodes that are emitted inside in a new graph."""
+    def block(self, name: str, *, calls: int = 1) -> AbstractContextManager[Graph]:
+        """Collect nodes that are emitted inside in a new graph; it is a function that `calls` calls lead to."""
+        ...
+
+    def drops_unused(self) -> bool:
+        """Whether unused results of a function that is called from here are dropped."""
         ...
 
     def formal(self, values: Sequence[Value]) -> AbstractContextManager[None]:

@@ -140,7 +140,8 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     returns. Its sides take the gradients as parameters, since the vendor's compiler does not know them there; constant
     gradients are used directly. [observed 2.10: r611_037, r88_037]
     """
-    wanted = outer_of(node, needed)
+    drops = builder.drops_unused()
+    wanted = outer_of(node, needed if drops else {id(value) for value in uses(node)})
     assert isinstance(node.abstract, TupleType)
     blank = _kept_blank(node, dout, builder)
     live = [at for at, gradient in enumerate(dout) if gradient is not None]
@@ -167,8 +168,11 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     for at, (graph, _) in enumerate(sides):
         _give_out(node, at, graph, builder)
     builder.add(backward)
+    if not drops:
+        control_of(backward).kept = set(range(len(places)))
     control_of(node).backward, control_of(node).is_differentiated = backward, True
-    found_by = [(wanted[place], builder.item(backward, i)) for i, place in enumerate(places)]
+    asked = [i for i, place in enumerate(places) if id(wanted[place]) in needed]
+    found_by = [(wanted[places[i]], builder.item(backward, i)) for i in asked]
     return [*found_by, *_of_condition(node, needed, builder)]
 
 

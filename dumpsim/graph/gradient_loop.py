@@ -33,6 +33,8 @@ from dumpsim.graph.graph import Graph, Node, Parameter, Step, Value, control_of,
 
 __all__ = ["first_loop", "loop_gradients"]
 
+_CALLS = 2  # the gradient of the header calls that of the body, or of the code after the loop
+
 
 def first_loop(order: Sequence[Node]) -> int | None:
     """Return the index of the first loop of `is_unwound`; None if there is none."""
@@ -74,7 +76,7 @@ def loop_gradients(
     parts = [one for one in rest if one.op_type == "TupleGetItem" and one.operands[0] is node]
     later = _used(rest, node, needed)
     seeds: list[Value] = []
-    with builder.block("after") as graph, builder.formal([*later, node, *parts]):
+    with builder.block("after", calls=_CALLS) as graph, builder.formal([*later, node, *parts]):
         found = reverse(output, _formals(graph, output, sens, builder, seeds), [node, *later], rest)
     if control_of(node).unwinds:
         raise UnsupportedError("several gradients of one loop on tensors are not emulated", code="DS-GRD-002")
@@ -270,7 +272,7 @@ class _Rounds:
         bundle = bundle_of([*values] if condition is None else [*values, condition])
         inside = {id(node) for node in nodes} | {id(bundle)}
         parts = [one for one in nodes if one.op_type == "TupleGetItem" and any(one.operands[0] is v for v in wanted)]
-        with self._builder.block("unwind") as graph, self._builder.formal([*wanted, *parts]):
+        with self._builder.block("unwind", calls=_CALLS) as graph, self._builder.formal([*wanted, *parts]):
             arguments = [argument_of(graph, value.abstract) for value in given]
             seeds: list[Any] = [None if at in unread else argument for at, argument in enumerate(arguments)]
             if condition is not None:  # its gradient is zero, see `control_gradients`

@@ -26,6 +26,8 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["expand_gradients", "gradients_of", "order_branches"]
 
+_ANALYSES = 3  # of functions with gradients, in three rounds of the optimizer
+
 
 def expand_gradients(
     graph: Graph,
@@ -174,6 +176,7 @@ class _Expander:
                 control_of(each).is_differentiated = True
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
         scope = "Default" if _has_control(forward) else given.scope
+        is_analysed_again = any(map(_gives_tuple, forward))
         made: list[Node] = []
         builder = NodeBuilder(
             self._find,
@@ -183,7 +186,8 @@ class _Expander:
             graphs=tuple(self._open),
             sums=given.sums,
             parameters={id(value): scope for value in wanted[: given.arguments]},
-            is_analysed_again=any(map(_gives_tuple, forward)),
+            is_analysed_again=is_analysed_again,
+            analyses=_ANALYSES + is_analysed_again,
             tuples=_taken_apart(everything(below([output]))),
         )
         try:

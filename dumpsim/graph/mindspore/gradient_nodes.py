@@ -37,6 +37,8 @@ class NodeBuilder(NodeMaker):
         Scope of the sums of gradients, if it is not that of the value.
     is_analysed_again : bool, optional
         Whether the compiler analyses its functions again after gradients, which folds operators on `late_zeros`.
+    analyses : int, optional
+        How often the compiler analyses functions with gradients.
     parameters : mapping, optional
         Scopes of formal parameters, by the ids of the arguments of the differentiated function.
     tuples : container of int, optional
@@ -54,6 +56,7 @@ class NodeBuilder(NodeMaker):
         sums: str = "",
         parameters: Mapping[int, str] = MappingProxyType({}),
         is_analysed_again: bool = False,
+        analyses: int = 1,
         tuples: Container[int] = (),
     ) -> None:
         super().__init__(find, self._placed)
@@ -66,6 +69,8 @@ class NodeBuilder(NodeMaker):
         self._late: list[Constant] = []
         self._folded_late: list[Constant] = []
         self._is_analysed_again = is_analysed_again
+        self._analyses = analyses
+        self._calls = 0  # number of calls from the differentiated function's gradient to the open block
         self._inlined: dict[int, Value] = {}  # copies of values in the graphs of rules, by id of the original
         self._scopes = scopes
         self._scope = "Gradients/Default"
@@ -153,11 +158,25 @@ class NodeBuilder(NodeMaker):
     # -- control flow
 
     @contextmanager
-    def block(self, name: str) -> Iterator[Graph]:
-        """Collect nodes that are emitted inside in a new graph."""
+    def block(self, name: str, *, calls: int = 1) -> Iterator[Graph]:
+        """Collect nodes that are emitted inside in a new graph; it is a function that `calls` calls lead to."""
         assert self._block is not None
-        with self._block(name) as graph:
-            yield graph
+        self._calls += calls
+        try:
+            with self._block(name) as graph:
+                yield graph
+        finally:
+            self._calls -= calls
+
+    def drops_unused(self) -> bool:
+        """Whether unused results of a function that is called from here are dropped.
+
+        Each analysis replaces unused items of tuples by zeros, after it found which items are used; the code that used
+        items of an inner call only for such an item is gone in the next analysis. So each analysis goes one call
+        deeper; the first one drops unused gradients of the differentiated function itself.
+        [source program_specialize.cc; observed 2.10: r626_077, r629_017]
+        """
+        return self._calls + 1 < self._analyses
 
     def add(self, node: Node) -> Node:
         """Place a node that was created elsewhere."""
