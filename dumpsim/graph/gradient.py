@@ -160,6 +160,8 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
             return [None] * len(node.operands)
         raise UnsupportedError(f"operator {node.op_type!r} has no gradient", code="DS-GRD-001")
     with builder.backward_of(node):
+        if definition.branches and isinstance(builder, ControlBuilder):
+            return builder.called(node, dout)
         return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
 
 

@@ -64,6 +64,10 @@ class ControlBuilder(Builder, Protocol):
         """Copy the nodes of a graph, and return its outputs."""
         ...
 
+    def called(self, node: Node, dout: Any) -> list[Any]:
+        """Return the gradients of the operands of a node whose rule has a branch, by a call of the rule."""
+        ...
+
     def add(self, node: Node) -> Node:
         """Place a node that was created elsewhere."""
         ...

@@ -177,8 +177,11 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
 
 
 def _kept_blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
-    """Return zeros as gradients of a branch's outputs that a loop takes but does not use. [observed 2.10: r88_037]"""
-    kinds = {at: _items(node)[at] for at in sorted(control_of(node).kept) if dout[at] is None}
+    """Return zeros as gradients of a branch's outputs that are unused but not dropped.
+
+    A loop takes them, or a token takes the result of a call with effects. [observed 2.10: r88_037, r20261224_017]
+    """
+    kinds = {at: kind for at, kind in enumerate(_items(node)) if dout[at] is None}
     return {
         at: builder.late_zeros(kind, summed=True)
         for at, kind in kinds.items()

@@ -222,6 +222,7 @@ class Graph:
     trail: list[Node] = field(default_factory=list)  # every node in program order, including dead ones
     is_tied: bool = True  # the output waits for the loads; that of a backward pass does not [observed 2.10]
     differentiates_weights: bool = False  # a gradient of weights was expanded in it
+    is_analysed_again: bool = False  # its functions are analysed again after their closures are lifted
     is_continued: bool = False  # its numbers in IR text continue those of the previous compilation
     is_named_before: bool = False  # all of its nodes have used up numbers in IR text before
     results: int | None = None  # of a block with further outputs for its gradient: number of its own outputs
@@ -322,6 +323,8 @@ def _copied(graph: Graph, known: dict[int, "Value"], *, is_closed: bool) -> Grap
             if node.text is not None
             else None,
         )
+        if mine.text is not None:
+            mine.text.forward = known.get(id(mine.text.forward), mine.text.forward)
         known[id(node)] = mine
         trail.append(mine)
         if mine.control is not None and mine.control.origins:

@@ -44,6 +44,8 @@ class NodeText:
     formals : mapping of Node to object
         Operands that are formal parameters of a function that the vendor's parser creates from a loop, with a key for
         the loops of the script's function.
+    forward : Node or None
+        Of a node of a backward pass: the node of the forward pass whose gradient it belongs to.
     call_variable : str
         The variable to which the result of that call was assigned.
     calls : int
@@ -71,6 +73,7 @@ class NodeText:
     block_scope: str | None = None
     constant_scope: str | None = None
     formals: Mapping[Any, object] = field(default_factory=dict)
+    forward: Any = None
     call_variable: str = ""
     calls: int = 0
     frame: int = 0

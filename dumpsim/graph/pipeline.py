@@ -99,11 +99,14 @@ _KERNEL_GRAPHS = (
     "simplify",
     "merge-equal",
     "make-functions",
+    "share-rules",
     "add-monads",
     "hand-out-gradients",
     "merge-loads",
+    "merge-readers",
     "number-functions",
     "lift-closures",
+    "analyse-again",
     "enforce-order",
     "name-for-text",
     "save-validated",
@@ -122,7 +125,7 @@ _BUILT = (
     "text-AfterAssignStream",
     "text-Build",
 )
-_GE_GRAPH = ("expand-gradients", "drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
+_GE_GRAPH = ("expand-and-inline-gradients", "drop-custom-gradients", "take-whole", "number-graphs", "order-plainly")
 _TORCHAIR = ("take-whole", "number-named", "order-as-given", "number-models", "text-PreRunBegin", "fuse-in-order")
 PIPELINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -46,6 +46,7 @@ def _whole(name: str, kernel: Callable[..., Any]) -> OpDef:
         infer=_infer_whole(name),
         kernel=kernel,
         grad=_grad_whole,
+        branches=True,
         prim_func=True,
         composite=True,
     )

@@ -119,6 +119,8 @@ class OpDef:
     input_names, output_names : list or tuple of str
         The primitive attributes of the same names, empty if the vendor has none. Primitives created in Python show
         a list (``[x, w]``), those created by a gradient rule a tuple (``(x, w)``).
+    branches : bool
+        The gradient rule has a branch: the vendor does not inline its function where that is called more than once.
     composite : bool
         Never part of a kernel graph: the compiler expands it (`dumpsim.ops.expand`); PYNATIVE runs the kernel.
     random : bool
@@ -169,6 +171,7 @@ class OpDef:
     view: bool = False
     side_effect: str | None = None
     stop: bool = False
+    branches: bool = False
     composite: bool = False
     random: bool = False
     device: bool = False

@@ -35,6 +35,7 @@ def expand_gradients(
     *,
     around: Sequence[Graph] = (),
     tell: Callable[[Value, Value], None] | None = None,
+    shares: bool = False,
 ) -> Graph:
     """Replace every gradient node by a backward pass, in the graph and in its blocks.
 
@@ -53,6 +54,8 @@ def expand_gradients(
     tell : callable, optional
         Called with each node of the forward pass that has one result, and with each Parameter whose gradient is taken;
         the second argument is the complete gradient.
+    shares : bool, optional
+        Whether rules with branches become functions that several gradients call, if the graph has one gradient node.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def expand_gradients(
         for loop in everything(below([outputs_of(node)]) if given is None else given):
             if loop.op_type == "While":
                 control_of(loop).gradients += 1
-    _Expander(find, around, tell).expand(graph)
+    _Expander(find, around, tell, shares=shares and len(gradients) == 1 and tell is None).expand(graph)
     return graph
 
 
@@ -113,8 +116,11 @@ class _Expander:
         find: Callable[[str], OpDef],
         around: Sequence[Graph],
         tell: Callable[[Value, Value], None] | None = None,
+        *,
+        shares: bool = False,
     ) -> None:
         self._find = find
+        self._shares = shares
         self._tell = tell
         self._open = list(around)
         self._replaced = Replacements()
@@ -178,6 +184,7 @@ class _Expander:
         scope = "Default" if _has_control(forward) else given.scope
         is_analysed_again = any(map(_gives_tuple, forward))
         made: list[Node] = []
+        self._open[0].is_analysed_again |= is_analysed_again
         builder = NodeBuilder(
             self._find,
             self._placer(node, made),
@@ -189,12 +196,14 @@ class _Expander:
             is_analysed_again=is_analysed_again,
             analyses=_ANALYSES + is_analysed_again,
             tuples=_taken_apart(everything(below([output]))),
+            shares=self._shares and not given.sums,
         )
         try:
             found = reverse(output, seed_of(node), wanted, builder, nodes=nodes, tell=self._teller(builder))
         except DumpsimError as error:
             _note(error, node, self._open[0].name)
             raise
+        builder.finish()
         if given.around is not None:
             _enter(given.around, node, made)
         self._made.update(map(id, made))

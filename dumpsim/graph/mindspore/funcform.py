@@ -1,13 +1,14 @@
 """The functions of a network, and their numbers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from dumpsim.graph.compilation import Numbers
-from dumpsim.graph.graph import Node, Value
-from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by
+from dumpsim.graph.graph import Constant, Node, Value
+from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, called_by, function_of, nodes_of
 from dumpsim.graph.mindspore.specialise import specialised
 
-__all__ = ["Backward", "FuncForm", "number_functions"]
+__all__ = ["Backward", "FuncForm", "analyse_again", "number_functions"]
 
 # The vendor continues counting from all functions that it specialised before, library functions included. Where their
 # count is unknown, all numbers have four digits, which gives the same order unless 10, 100 or 1000 lies between the
@@ -57,6 +58,8 @@ class FuncForm:
         Ids of the calls of branches whose results were formal parameters of the function after the branch.
     formals : dict of int to (dict of int to object)
         Operands that were formal parameters of a function, see `NodeText.formals`: by id of the node, then by index.
+    is_analysed_again : bool
+        Whether the functions are analysed again after their closures are lifted.
     """
 
     root: FuncGraph
@@ -68,6 +71,7 @@ class FuncForm:
     backwards: "dict[int, Backward]" = field(default_factory=dict)
     joined: set[int] = field(default_factory=set)
     formals: dict[int, dict[int, object]] = field(default_factory=dict)
+    is_analysed_again: bool = False
 
     def called_by(self, call: Node) -> list[FuncGraph]:
         """Return the functions that a call may run."""
@@ -82,5 +86,80 @@ def number_functions(form: FuncForm, numbers: Numbers | None = None) -> None:
     """Number the functions, before their closures are lifted. [spec vendor 2.6]"""
     form.functions = specialised(form.root)
     first = numbers.functions(len(form.functions)) if numbers is not None else None
-    for number, function in enumerate(form.functions, _FIRST if first is None else first):
+    _number(form.functions, _FIRST if first is None else first)
+
+
+def analyse_again(form: FuncForm) -> None:
+    """Analyse functions again whose closures are lifted, if the vendor does so.
+
+    A function whose calls pass different constants becomes one function for each of them, and all functions get new
+    numbers. [observed 2.10: r20261224_017]
+    """
+    if form.is_analysed_again:
+        _split_by_constants(form)
+        form.functions = specialised(form.root, is_lifted=True)
+        _number(form.functions, min(function.number for function in form.functions))
+
+
+def _number(functions: list[FuncGraph], first: int) -> None:
+    for number, function in enumerate(functions, first):
         function.number = number
+
+
+def _split_by_constants(form: FuncForm) -> None:
+    """Make one function of each function for each combination of constants that its calls pass.
+
+    Constants are equal if they are one object, since results that the analysis computes are not.
+    """
+    calls: dict[int, list[Node]] = {}
+    for function in form.functions:
+        for node in function.trail:
+            if node.op_type == "Call" and (called := function_of(node.operands[0])) is not None:
+                calls.setdefault(id(called), []).append(node)
+    general = _general(form)
+    for function in [one for one in form.functions if len(calls.get(id(one), ())) > 1 and id(one) not in general]:
+        known: dict[tuple[int, ...], FuncGraph] = {}
+        for node in calls[id(function)]:
+            given = tuple(id(value) if isinstance(value, Constant) else 0 for value in node.operands[1:])
+            if given not in known:
+                known[given] = _copy(function) if known else function
+            node.operands[0] = as_constant(known[given])
+
+
+def _general(form: FuncForm) -> set[int]:
+    """Return the ids of the functions that are analysed without the values of their arguments.
+
+    Each choice of a Switch is analysed by a thread of its own. A function that is analysed by a thread and later by one
+    that this thread has started is general. [source static_analysis.cc SetIgnoreValueFlag]
+    """
+    threads: dict[int, list[tuple[int, ...]]] = {}
+    found: set[int] = set()
+    numbers = count()
+
+    def analyse(function: FuncGraph, thread: tuple[int, ...]) -> None:
+        for node in nodes_of(function):
+            callees = form.called_by(node) if node.op_type == "Call" else []
+            for callee in callees:
+                mine = thread if len(callees) == 1 else (*thread, next(numbers))
+                before = threads.setdefault(id(callee), [])
+                if any(len(one) < len(mine) and mine[: len(one)] == one for one in before):
+                    found.add(id(callee))
+                before.append(mine)
+                if len(before) == 1:
+                    analyse(callee, mine)
+
+    analyse(form.root, ())
+    return found
+
+
+def _copy(function: FuncGraph) -> FuncGraph:
+    """Copy a function without closures; it refers to the same other functions."""
+    parameters = [replace(parameter) for parameter in function.parameters]
+    known: dict[int, Value] = dict(zip(map(id, function.parameters), parameters, strict=True))
+    copies: dict[int, Node] = {}
+    for node in nodes_of(function):
+        operands = [known.get(id(operand), operand) for operand in node.operands]
+        text = replace(node.text) if node.text is not None else None
+        known[id(node)] = copies[id(node)] = replace(node, operands=operands, text=text)
+    trail = [copies[id(node)] for node in function.trail]
+    return replace(function, parameters=parameters, trail=trail, result=copies[id(function.result)])

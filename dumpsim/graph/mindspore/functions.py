@@ -27,6 +27,7 @@ from dumpsim.graph.mindspore.capturedflow import (
 from dumpsim.graph.mindspore.funcform import Backward, FuncForm
 from dumpsim.graph.mindspore.funcgraph import LABELS, FuncGraph, as_constant
 from dumpsim.graph.mindspore.monads import is_gradient
+from dumpsim.graph.mindspore.rulefunctions import RULE, is_rule_call
 
 __all__ = ["made_functions"]
 
@@ -39,7 +40,7 @@ def made_functions(graph: Graph) -> FuncForm:
     )
     root.parameters = list(graph.parameters)
     root.is_tied, root.differentiates_weights = graph.is_tied, graph.differentiates_weights
-    form = FuncForm(root=root)
+    form = FuncForm(root=root, is_analysed_again=graph.is_analysed_again)
     _Maker(form, graph).fill(root, graph.trail, graph.output)
     return form
 
@@ -424,12 +425,18 @@ class _Maker:
         (block,) = node.blocks
         assert block.output is not None
         assert isinstance(node.abstract, TupleType)
-        abstract = node.abstract.items[0] if len(node.abstract.items) == 1 else node.abstract
+        is_rule = is_rule_call(node)
+        abstract = node.abstract.items[0] if len(node.abstract.items) == 1 and not is_rule else node.abstract
         called = self._functions.get(id(block))
         if called is None:
-            called = self._functions[id(block)] = self._new_function("function", block.name, block.output)
+            kind = RULE if is_rule else "function"
+            called = self._functions[id(block)] = self._new_function(kind, block.name, block.output)
             called.parameters = list(block.parameters)
-            self.fill(called, block.trail, block.output)
+            if is_rule:
+                called.is_tied = False
+                self._fill_gradient(called, block, node.abstract)
+            else:
+                self.fill(called, block.trail, block.output)
         arguments = [self._value(operand, function) for operand in node.operands]
         self._kept.append(node)
         self._new[id(node)] = self._call(as_constant(called), arguments, abstract, function)
@@ -555,7 +562,7 @@ class _Maker:
     def _results(self, node: Node) -> int:
         """Return the number of a control node's own outputs; -1 for a gradient, which always returns a tuple."""
         assert isinstance(node.abstract, TupleType)
-        if id(node) in self._backwards:
+        if id(node) in self._backwards or is_rule_call(node):
             return -1
         own = node.blocks[0].results if id(node) in self._closing or self._is_closing(node) else None
         return own or len(node.abstract.items)

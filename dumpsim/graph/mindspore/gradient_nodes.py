@@ -11,6 +11,7 @@ from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.graph.builder import NodeMaker, constant
 from dumpsim.graph.graph import Constant, Graph, Node, Value, copied, text_of
 from dumpsim.graph.mindspore.folding import folds, result_of
+from dumpsim.graph.mindspore.rulefunctions import RuleFunctions
 from dumpsim.graph.mindspore.simplify import is_filled, product_with_ones
 from dumpsim.ops.opdef import OpDef
 
@@ -43,6 +44,8 @@ class NodeBuilder(NodeMaker):
         Scopes of formal parameters, by the ids of the arguments of the differentiated function.
     tuples : container of int, optional
         Ids of the branches whose gradients are tuples: more than one of their outputs is used.
+    shares : bool, optional
+        Whether rules with branches become functions that several gradients call; `finish` inlines the others.
     """
 
     def __init__(
@@ -58,14 +61,18 @@ class NodeBuilder(NodeMaker):
         is_analysed_again: bool = False,
         analyses: int = 1,
         tuples: Container[int] = (),
+        shares: bool = False,
     ) -> None:
         super().__init__(find, self._placed)
         self._into = place
         self._block = block
         self._graphs = graphs
+        self._inner = graphs[-1] if graphs else None  # the innermost open graph
+        self._rules = RuleFunctions() if shares else None
         self._sums = sums
         self._parameters = parameters
         self._tuples = tuples
+        self._zeros: dict[tuple[str, bool], Constant] = {}
         self._late: list[Constant] = []
         self._folded_late: list[Constant] = []
         self._is_analysed_again = is_analysed_again
@@ -84,6 +91,7 @@ class NodeBuilder(NodeMaker):
             text = text_of(node)
             text.sources, text.candidate = text_of(forward).sources, "forward node"
             text.primal = text_of(forward).primal
+            text.forward = forward
         self._into(node)
         # set_dump on a cell applies to its gradients, too; on a primitive it does not [spec mindspore 2.3]
         if forward is not None and forward.dump_mark is not None and "dump" not in text_of(forward).attrs:
@@ -164,7 +172,9 @@ class NodeBuilder(NodeMaker):
         self._calls += calls
         try:
             with self._block(name) as graph:
+                around, self._inner = self._inner, graph
                 yield graph
+                self._inner = around
         finally:
             self._calls -= calls
 
@@ -177,6 +187,19 @@ class NodeBuilder(NodeMaker):
         [source program_specialize.cc; observed 2.10: r626_077, r629_017]
         """
         return self._calls + 1 < self._analyses
+
+    def called(self, node: Node, dout: Any) -> list[Any]:
+        """Return the gradients of the operands of a node whose rule has a branch, by a call of the rule."""
+        definition = self.definition(node.op_type)
+        assert definition.grad is not None
+        if self._rules is None or self._inner is None:
+            return list(definition.grad(self, node.operands, node, dout, node.attrs))
+        return self._rules.call(node, self.value(dout), definition.grad, self._inner, self)
+
+    def finish(self) -> None:
+        """Inline the rules that were called once."""
+        if self._rules is not None:
+            self._rules.inline()
 
     def add(self, node: Node) -> Node:
         """Place a node that was created elsewhere."""
@@ -197,9 +220,11 @@ class NodeBuilder(NodeMaker):
 
     def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
         """Return zeros that the compiler recognises too late to fold operators on them; see `ControlBuilder`."""
-        zeros = self.zeros(abstract)
-        (self._folded_late if summed else self._late).append(zeros)
-        return zeros
+        key = (str(abstract), summed)
+        if key not in self._zeros:  # the vendor merges equal constants
+            self._zeros[key] = self.zeros(abstract)
+            (self._folded_late if summed else self._late).append(self._zeros[key])
+        return self._zeros[key]
 
     @property
     def in_graph(self) -> bool:

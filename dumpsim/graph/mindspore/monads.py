@@ -6,7 +6,7 @@ updatestate_eliminate.cc]
 Later passes on the whole chain are in `loads` and `enforce`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
@@ -51,6 +51,7 @@ class _Weaver:
         self.token: Value = Constant(value="U", abstract=_U)  # also the formal parameter of a function
         self.loads: dict[int, Node] = {}  # live load of each weight
         self.before: dict[int, Node] = {}  # its last load, also before calls
+        self.read_by: dict[tuple[int, int], Node] = {}  # the load of a weight by id of a reader and of the weight
         self.dead: dict[int, Node] = {}  # loads of unused code since the last effect, by id of the weight
         self.taken: set[int] = set()  # weights that effects take directly
         self.reads = _Reads()
@@ -134,6 +135,7 @@ class _Weaver:
                 if is_gradient(user) and not known and id(operand) in self.taken:
                     continue  # the gradient of an operator that took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
+                self.read_by[id(user), id(operand)] = load
                 if user.op_type != "Return":  # the result of a network waits for its Load
                     load = self.dead.get(id(operand), load)
                 if all(load is not other for other in read) and not (is_gradient(user) and known):
@@ -173,8 +175,8 @@ class _Weaver:
 
     def _load(self, source: Value, weight: Parameter, user: Node) -> Node:
         load = self.loads.get(id(source))
-        if load is None and is_gradient(user):  # the gradient of a reader takes the reader's Load
-            load = self.before.get(id(source))
+        if is_gradient(user):  # the gradient of a reader takes the reader's Load
+            load = self.read_by.get((_forward(user), id(source))) or load or self.before.get(id(source))
         if load is None:
             text = text_of(user)
             load = Node(
@@ -304,20 +306,26 @@ def add_monads(form: FuncForm, find: Callable[[str], OpDef], *, orders_bundles: 
         [observed 2.10]
     """
     effects = _Effects(form, find, orders_bundles=orders_bundles)
-    loads: dict[int, dict[int, Node]] = {}  # the Loads of a function, for its gradient
+    woven: dict[int, _Weaver] = {}
     for function in form.functions:
         if function.forward is not None:
-            _load_as(function, loads[id(function.forward)])
+            _load_as(function, woven[id(function.forward)])
             continue
-        weaver = _Weaver(function, find, effects)
+        weaver = woven[id(function)] = _Weaver(function, find, effects)
         weaver.weave()
-        loads[id(function)] = weaver.before
 
 
-def _load_as(gradient: FuncGraph, loads: Mapping[int, Node]) -> None:
+def _load_as(gradient: FuncGraph, forward: _Weaver) -> None:
     """Replace weights in the gradient of a function by the function's Loads."""
     for node in gradient.trail:
-        node.operands = [loads.get(id(operand), operand) for operand in node.operands]
+        loads = (forward.read_by.get((_forward(node), id(value))) for value in node.operands)
+        last = (forward.before.get(id(value), value) for value in node.operands)
+        node.operands = [load or other for load, other in zip(loads, last, strict=True)]
+
+
+def _forward(node: Node) -> int:
+    """Return the id of the node whose gradient a node belongs to."""
+    return id(node.text.forward) if node.text is not None else 0
 
 
 class _Effects:

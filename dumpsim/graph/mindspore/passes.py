@@ -13,18 +13,19 @@ from dumpsim.graph.mindspore.document import document, outline
 from dumpsim.graph.mindspore.enforce import enforce_order
 from dumpsim.graph.mindspore.expand import expand_composites
 from dumpsim.graph.mindspore.expand_gradients import expand_gradients, order_branches
-from dumpsim.graph.mindspore.funcform import FuncForm, number_functions
+from dumpsim.graph.mindspore.funcform import FuncForm, analyse_again, number_functions
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
 from dumpsim.graph.mindspore.gradient_node import GRADIENT
 from dumpsim.graph.mindspore.handout import hand_out_gradients
 from dumpsim.graph.mindspore.loads import merge_loads
-from dumpsim.graph.mindspore.merge import merge_equal
+from dumpsim.graph.mindspore.merge import merge_equal, merge_readers
 from dumpsim.graph.mindspore.monads import add_monads
 from dumpsim.graph.mindspore.naming import name_for_files, name_for_text, name_later, nodes_in_order
 from dumpsim.graph.mindspore.numbering import function_numbers
 from dumpsim.graph.mindspore.order import kernel_order, rules_of
 from dumpsim.graph.mindspore.partition import listed_nodes
+from dumpsim.graph.mindspore.rulefunctions import share_rules
 from dumpsim.graph.mindspore.simplify import simplify
 from dumpsim.graph.mindspore.unused import drop_unused
 
@@ -62,14 +63,14 @@ def _merge_equal(state: Compilation) -> None:
         merge_equal(state.captured, state.find)
 
 
-def _expand_gradients(state: Compilation) -> None:
+def _expand_gradients(state: Compilation, *, shares: bool = True) -> None:
     """Replace gradient nodes by backward passes; for a split network, record the layouts of gradients."""
     order_branches(state.captured)
     nodes = list(everything(state.captured.trail))
     if any(node.op_type in ("If", "While") for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
         drop_unused(state.captured, state.find)  # unused variables of loops have no gradients
     tell = None if state.sharding is None else state.sharding.note_gradient
-    expand_gradients(state.captured, state.find, tell=tell)
+    expand_gradients(state.captured, state.find, tell=tell, shares=shares)
 
 
 def _name_for_text(state: Compilation) -> None:
@@ -154,17 +155,21 @@ def _save_kernel_graphs(state: Compilation) -> None:
 
 PASSES = (
     Pass("expand-gradients", _expand_gradients),
+    Pass("expand-and-inline-gradients", lambda state: _expand_gradients(state, shares=False)),
     Pass("save-captured", lambda state: _save(state, "00_bootstrap")),
     Pass("count-functions", _count_functions),
     Pass("drop-dead", lambda state: drop_unused(state.captured, state.find)),
     Pass("simplify", lambda state: simplify(state.captured)),
     Pass("merge-equal", _merge_equal),
     Pass("make-functions", _make_functions),
+    Pass("share-rules", lambda state: share_rules(_form(state))),
     Pass("add-monads", lambda state: add_monads(_form(state), state.find)),
     Pass("hand-out-gradients", lambda state: hand_out_gradients(_form(state))),
     Pass("merge-loads", lambda state: _each(state, merge_loads)),
+    Pass("merge-readers", lambda state: merge_readers(_form(state), state.find)),
     Pass("number-functions", lambda state: number_functions(_form(state), state.numbers)),
     Pass("lift-closures", lambda state: lift_closures(_form(state))),
+    Pass("analyse-again", lambda state: analyse_again(_form(state))),
     Pass("enforce-order", lambda state: _each(state, enforce_order)),
     Pass("name-for-text", _name_for_text),
     Pass("save-validated", lambda state: _save_functions(state, "21_validate")),

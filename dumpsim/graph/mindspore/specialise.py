@@ -8,7 +8,7 @@ from dumpsim.graph.mindspore.funcgraph import FuncGraph, called_by, function_of
 __all__ = ["specialised"]
 
 
-def specialised(root: FuncGraph) -> list[FuncGraph]:
+def specialised(root: FuncGraph, *, is_lifted: bool = False) -> list[FuncGraph]:
     """Return the functions in the order in which the vendor specialises them, the root first.
 
     The nodes of a function are visited breadth-first from its result, including nodes of enclosing functions, and each
@@ -19,7 +19,9 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
     Parameters
     ----------
     root : FuncGraph
-        The network's function, before closures are lifted.
+        The network's function.
+    is_lifted : bool
+        Whether all closures are lifted.
     """
     order: list[FuncGraph] = []
     met: set[int] = set()
@@ -28,7 +30,7 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
     def specialise(function: FuncGraph) -> None:
         met.add(id(function))
         order.append(function)
-        for node in _by_breadth(function):
+        for node in _by_breadth(function, is_lifted=is_lifted):
             if id(node) in done:
                 continue
             for operand in node.operands:
@@ -41,11 +43,11 @@ def specialised(root: FuncGraph) -> list[FuncGraph]:
     return order
 
 
-def _by_breadth(function: FuncGraph) -> Iterable[Node]:
+def _by_breadth(function: FuncGraph, *, is_lifted: bool) -> Iterable[Node]:
     order, seen = [function.result], {id(function.result)}
-    closed = _lifted(function)
+    closed = set() if is_lifted else _lifted(function)
     for node in order:
-        for operand in _operands(node):
+        for operand in node.operands if is_lifted else _operands(node):
             if isinstance(operand, Node) and id(operand) not in seen | closed:
                 seen.add(id(operand))
                 order.append(operand)

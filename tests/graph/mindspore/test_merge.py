@@ -48,6 +48,15 @@ def test_random_numbers_and_effects_are_never_merged(net):
     assert kinds(merge_equal(net.graph, find)) == ["Dropout"] * 2 + ["AssignAdd"] * 2
 
 
+def test_the_name_stays_that_the_search_from_the_result_meets_first(net):
+    x = net.input("x", (3,))
+    first, second = net.op("Exp", x), net.op("Exp", x)
+    first.scope, second.scope = "first", "second"
+    net.give(net.op("Neg", second), net.op("Tanh", first))
+    merge_equal(net.graph, find)
+    assert [node.scope for node in net.graph.trail if node.op_type == "Exp"] == ["second"]
+
+
 @pytest.mark.parametrize("written", [True, False])
 def test_a_weight_is_another_value_after_it_was_written(net, written):
     x = net.input("x", (3,))
