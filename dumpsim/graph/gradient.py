@@ -150,9 +150,7 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
     definition = builder.definition(node.op_type)
     if definition.stop:
         if isinstance(builder, ControlBuilder) and _is_truth(node.abstract):  # it computes a branch's condition
-            live = [
-                isinstance(v, Node) and (_is_truth(v.abstract) or _has_fractions(v.abstract)) for v in node.operands
-            ]
+            live = [_has_gradient(v) for v in node.operands]
             return [builder.late_zeros(v.abstract) if f else None for v, f in zip(node.operands, live, strict=True)]
         return [_stopped(operand, builder) for operand in node.operands]
     if definition.grad is None:
@@ -163,6 +161,12 @@ def _gradients(node: Node, dout: Any, builder: Builder) -> Sequence[Any]:
         if definition.branches and isinstance(builder, ControlBuilder):
             return builder.called(node, dout)
         return list(definition.grad(builder, _symbols(node.operands), node, dout, node.attrs))
+
+
+def _has_gradient(value: Value) -> bool:
+    if isinstance(value, Node):
+        return bool(tensors_of(value.abstract))
+    return not isinstance(value, Constant) and bool(tensors_of(value.abstract)) and not _has_fractions(value.abstract)
 
 
 def _is_truth(abstract: Abstract) -> bool:

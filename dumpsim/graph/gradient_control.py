@@ -27,9 +27,9 @@ __all__ = [
     "control_gradients",
     "ends_of",
     "everything",
+    "has_gradient",
     "in_parts",
     "is_child",
-    "is_float",
     "is_unwound",
     "keep_for",
     "nodes_of_block",
@@ -143,7 +143,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     drops = builder.drops_unused()
     wanted = outer_of(node, needed if drops else {id(value) for value in uses(node)})
     assert isinstance(node.abstract, TupleType)
-    blank = _kept_blank(node, dout, builder)
+    blank = _blank(node, dout, builder)
     live = [at for at, gradient in enumerate(dout) if gradient is not None]
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
@@ -176,7 +176,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     return [*found_by, *_of_condition(node, needed, builder)]
 
 
-def _kept_blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
+def _blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
     """Return zeros as gradients of a branch's outputs that are unused but not dropped.
 
     A loop takes them, or a token takes the result of a call with effects. [observed 2.10: r88_037, r20261224_017]
@@ -287,10 +287,10 @@ def reached_variables(
 ) -> set[int]:
     """Return the variables of a loop that depend on a wanted value; see `active_variables`."""
     parameters = node.blocks[1].parameters
-    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and is_float(operand)}
+    reached = {i for i, operand in enumerate(node.operands) if id(operand) in needed and has_gradient(operand)}
     while True:
         ids = _reached(nodes, [*outer, *(id(parameters[i]) for i in reached)])
-        more = {i for outputs in ends for i, v in enumerate(outputs) if id(v) in ids and is_float(v)} - reached
+        more = {i for outputs in ends for i, v in enumerate(outputs) if id(v) in ids and has_gradient(v)} - reached
         if not more:
             return reached
         reached |= more
@@ -350,7 +350,7 @@ def seeded(block: Graph, gradients: Sequence[Any]) -> tuple[Node, Any]:
 def outer_of(node: Node, needed: set[int]) -> list[Value]:
     """Return the outer values that the blocks of a node use and whose gradients are wanted."""
     used = uses(node)[len(node.operands) :]
-    return list({id(v): v for v in used if id(v) in needed and is_float(v)}.values())
+    return list({id(v): v for v in used if id(v) in needed and has_gradient(v)}.values())
 
 
 def replace_inner(
@@ -440,8 +440,7 @@ def _zeros(abstract: Abstract) -> "np.ndarray[Any, Any]":
     return np.zeros(abstract.shape, abstract.dtype.numpy)
 
 
-def is_float(value: Value) -> bool:
+def has_gradient(value: Value) -> bool:
+    """Whether the gradient of a value passes through control flow: also that of whole numbers, but not of truths."""
     abstract = value.abstract
-    return not isinstance(value, Constant) and not (
-        isinstance(abstract, TensorType) and abstract.dtype.kind not in ("float", "complex")
-    )
+    return not isinstance(value, Constant) and not (isinstance(abstract, TensorType) and abstract.dtype.kind == "bool")

@@ -21,8 +21,8 @@ from dumpsim.graph.gradient_control import (
     bundle_of,
     ends_of,
     everything,
+    has_gradient,
     is_child,
-    is_float,
     is_unwound,
     or_zeros,
     outer_of,
@@ -227,7 +227,7 @@ class _Rounds:
         if split.op_type == "While":
             later = _free(rest, output, tail)
             after = self._step(rest, output, tail, [split, *later], leaving)
-            needed = {id(value) for value in uses(split) if is_float(value)}
+            needed = {id(value) for value in uses(split) if has_gradient(value)}
             loop = self.loop(split, after, needed, is_inlined=False)
             made = self._made(nodes[:at], loop.arguments(split.operands), loop.formals, wanted)
             made.inner = loop.body, after, loop.head
@@ -348,7 +348,7 @@ def _free(trail: Sequence[Node], output: Value | None, tail: _Tail) -> list[Valu
     return _once(
         value
         for value in used
-        if id(value) not in inside and isinstance(value.abstract, TensorType) and is_float(value)
+        if id(value) not in inside and isinstance(value.abstract, TensorType) and has_gradient(value)
     )
 
 
@@ -364,14 +364,14 @@ def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:
     """
     inside = {id(node) for node in nodes} | {id(loop)}
     used = [value for node in nodes for value in (uses(node) if node.blocks else node.operands)]
-    return {id(value) for value in used if id(value) not in inside and is_float(value)}
+    return {id(value) for value in used if id(value) not in inside and has_gradient(value)}
 
 
 def _used(rest: Sequence[Node], loop: Node, needed: set[int]) -> list[Value]:
     """Return the values before a loop that the nodes after it use."""
     inside = {id(node) for node in rest} | {id(loop)}
     used = [value for node in rest for value in (uses(node) if node.blocks else node.operands)]
-    found = {id(v): v for v in used if id(v) in needed and id(v) not in inside and is_float(v)}
+    found = {id(v): v for v in used if id(v) in needed and id(v) not in inside and has_gradient(v)}
     return list(found.values())
 
 

@@ -30,6 +30,7 @@ NETS = {
     "r1_117_gradient": "what nothing reads after a loop has a gradient in rounds, none where the loop is left",
     "r93_037_gradient": "a side whose dead code reads weights takes a token, with gradients too",
     "r629_017_gradient": "unused gradients of weights stay in branches that the analyses do not get to",
+    "r622_037_gradient": "gradients of whole numbers, and of outputs that only a token takes, are zeros that pass on",
     "r94_017_gradient": "what a branch computes for nobody is no use of a value where its gradients are summed",
     "r611_037_gradient": "gradients of a value are summed in the order in which branches took what they use",
     "r507_037_gradient": "a dead cell is gone before equal primitives take the scope of one",

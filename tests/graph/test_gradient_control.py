@@ -254,13 +254,32 @@ def test_both_outputs_of_a_branch_have_gradients(net, run):
     np.testing.assert_allclose(no, 3 * start**2)
 
 
-def test_whole_numbers_have_no_gradient(net):
+def test_whole_numbers_have_gradients_of_their_type(net, run):
     x, flag, n = net.input("x", (2,)), net.input("flag", (), "bool"), net.input("n", (2,), "int32")
     (made,) = net.branch(flag, lambda: [net.op("Cast", n, dtype("float32"))], lambda: [net.op("Exp", x)])
-    of_x, of_n = gradients(net, made, [x, n])
-    assert of_x is not None
-    assert of_n is None
-    assert len(made.operands[0].control.backward.abstract.items) == 1
+    found = gradients(net, made, [x, n])
+    values = np.zeros(2, np.float32), np.array([3, 4], np.int32)
+    (of_x, of_n), (of_x2, of_n2) = run(
+        net, found, [values[0], np.array(True), values[1]], [values[0], np.array(False), values[1]]
+    )
+    assert of_n.dtype == np.int32
+    np.testing.assert_array_equal([of_x, of_x2], [[0, 0], [1, 1]])
+    np.testing.assert_array_equal([of_n, of_n2], [[1, 1], [0, 0]])
+
+
+def test_deep_branches_return_gradients_that_nobody_asked_for(net):
+    x, w, flag = net.input("x", (2,)), net.weight("w", np.ones(2, np.float32)), net.input("flag", (), "bool")
+
+    def nested(depth):
+        then = (lambda: nested(depth - 1)) if depth > 1 else (lambda: [net.op("Mul", x, w)])
+        return net.branch(flag, then, lambda: [net.op("Neg", x)])
+
+    (made,) = nested(4)
+    gradients(net, made, [x])
+    found = [made.operands[0].control.backward]
+    while inner := [node for node in found[-1].blocks[0].trail if node.op_type == "If"]:
+        found += inner
+    assert [len(node.abstract.items) for node in found] == [1, 1, 2, 2]  # the weight's from the third one on
 
 
 def test_operands_of_a_condition_get_zero_gradients(net):

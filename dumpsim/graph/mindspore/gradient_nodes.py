@@ -17,6 +17,8 @@ from dumpsim.ops.opdef import OpDef
 
 __all__ = ["NodeBuilder"]
 
+_NUMBERS = frozenset({"float", "int", "uint"})  # kinds of numbers whose zeros are dropped from sums
+
 
 class NodeBuilder(NodeMaker):
     """The builder of `gradient.reverse` that creates graph nodes.
@@ -59,7 +61,7 @@ class NodeBuilder(NodeMaker):
         sums: str = "",
         parameters: Mapping[int, str] = MappingProxyType({}),
         is_analysed_again: bool = False,
-        analyses: int = 1,
+        analyses: int = 3,
         tuples: Container[int] = (),
         shares: bool = False,
     ) -> None:
@@ -117,7 +119,7 @@ class NodeBuilder(NodeMaker):
     def total(self, gradients: Sequence[Any], value: Value) -> Any:
         """Return the sum of several gradients of `value`: one AddN in the scope of the value. [spec vendor 3.6]"""
         late = {id(known) for known in self._folded_late}  # folded only after the sum was created
-        summands = [gradient for gradient in gradients if id(gradient) in late or not is_filled(gradient, 0)]
+        summands = [gradient for gradient in gradients if id(gradient) in late or not is_filled(gradient, 0, _NUMBERS)]
         if not summands:
             return gradients[0]
         if len(summands) == 1:

@@ -1,5 +1,6 @@
 """Drops nodes that change nothing, and reshapes that are followed by another one."""
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,8 @@ def product_with_ones(x: Value, y: Value) -> Value | None:
     return None
 
 
-def is_filled(value: Any, number: float) -> bool:
-    """Whether a value is a constant tensor of floats whose elements all equal `number`.
+def is_filled(value: Any, number: float, kinds: Container[str] = ("float",)) -> bool:
+    """Whether a value is a constant tensor of floats, or of other kinds of numbers, whose elements all equal `number`.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def is_filled(value: Any, number: float) -> bool:
     return (
         isinstance(value, Constant)
         and isinstance(value.abstract, TensorType)
-        and value.abstract.dtype.kind == "float"
+        and value.abstract.dtype.kind in kinds
         and bool(np.all(np.asarray(value.value) == number))
     )
 

@@ -189,7 +189,11 @@ class _Dropper:
             self.places[id(node)] = self._taken.get(id(node), set()) | control_of(node).kept
             if busy:
                 self.places[id(node)] |= set(range(len(node.abstract.items)))  # type: ignore[union-attr]
-        wanted = None if _is_fixed(node) or self._taken is None else self.places[id(node)]
+        wanted = None
+        if self._taken is not None and _returns_gradient(node):
+            wanted = self.places[id(node)] | set(_given(node))
+        elif self._taken is not None and not _is_fixed(node):
+            wanted = self.places[id(node)]
         for block in node.blocks:
             self.graph(block, wanted)
 
@@ -234,7 +238,9 @@ class _Dropper:
         self._clean.add(id(graph))
         graph.trail = [new for node in graph.trail for new in self._left(node)]
         for node in graph.trail:
-            if node.blocks and not _is_fixed(node):
+            if _returns_gradient(node):
+                _clear(node, set(range(_given(node).start)) - self.places.get(id(node), set()))
+            elif node.blocks and not _is_fixed(node):
                 self._keep(node, sorted(self.places.get(id(node), ())))
             for block in node.blocks:
                 self.clean(block)
@@ -316,6 +322,21 @@ def _is_fixed(node: Node) -> bool:
     if node.op_type in ("Unwind", "Invoke") or any(block.results is not None for block in node.blocks):
         return True
     return control is not None and (control.backward is not None or bool(control.unwinds) or bool(control.saved))
+
+
+def _returns_gradient(node: Node) -> bool:
+    """Whether a branch returns its gradient after its outputs; the functions of loops in it are left as they are."""
+    if node.op_type != "If" or control_of(node).backward is None or control_of(node).jumps:
+        return False
+    return all(inner.op_type != "While" for block in node.blocks for inner in block.trail)
+
+
+def _given(node: Node) -> range:
+    """Return the indexes of the outputs of a branch that only its gradient uses; they follow those of the script."""
+    block = node.blocks[0]
+    assert isinstance(block.output, Node)
+    count = len(block.output.operands)
+    return range(count if block.results is None else block.results, count)
 
 
 def _outputs(graph: Graph, wanted: set[int] | None) -> list[Value]:

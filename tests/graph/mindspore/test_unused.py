@@ -3,6 +3,7 @@
 import numpy as np
 
 from dumpsim.graph.effects import DEAD
+from dumpsim.graph.graph import control_of
 from dumpsim.graph.mindspore.unused import drop_unused
 from dumpsim.ops.table import find
 
@@ -97,3 +98,16 @@ def test_a_variable_of_a_loop_stays_if_a_used_one_needs_it(net):
     drop_unused(net.graph, find)
     (node,) = [each for each in net.graph.trail if each.op_type == "While"]
     assert node.control.variables == ("y", "i", "z")
+
+
+def test_an_unused_output_of_a_branch_with_a_gradient_is_zero(net):
+    x = net.input("x", (3,))
+    node, _ = chosen(net, lambda: [net.op("Exp", x)], lambda: [net.op("Neg", x)])
+    (found,) = net.branch(node.operands[0], lambda: [net.op("Abs", x)], lambda: [net.op("Cos", x)])
+    backward = found.operands[0]
+    backward.operands.append(node)
+    control_of(node).backward = backward
+    net.graph.output = found
+    drop_unused(net.graph, find)
+    assert [block.output.operands[0].value for block in node.blocks] == [0, 0]
+    assert [kinds(block.trail) for block in node.blocks] == [[], []]

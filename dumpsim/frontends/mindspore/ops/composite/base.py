@@ -118,8 +118,8 @@ class GradOperation:
 
 
 def _of_tensors(args: tuple[Any, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the positions of the arguments that can have a gradient."""
-    return tuple(at for at in positions if isinstance(args[at], Tensor) and args[at]._dtype.kind == "float")
+    """Return the positions of the arguments that have a gradient: all tensors; that of whole numbers is zero."""
+    return tuple(at for at in positions if isinstance(args[at], Tensor))
 
 
 def _is_list(weights: Any) -> bool:
