@@ -19,15 +19,12 @@ from dumpsim.graph.gradient_control import (
     argument_of,
     below,
     bundle_of,
-    ends_of,
-    everything,
     has_gradient,
     is_child,
     is_unwound,
     or_zeros,
     outer_of,
     plain,
-    reached_variables,
 )
 from dumpsim.graph.graph import Graph, Node, Parameter, Step, Value, control_of, reachable, uses
 
@@ -187,10 +184,8 @@ class _Rounds:
         of_variables = after.found[0].items if isinstance(after.found[0], Parts) else [None] * len(node.operands)
         outer = _once([*outer_of(node, needed), *later])
         head, body = node.blocks
-        ends = [bundle.operands[: len(node.operands)] for _, bundle in ends_of(body)]
-        nodes = list(everything(body.trail))
         # includes variables that are not read after the loop: their gradients are returned with the others
-        active = sorted(reached_variables(node, needed, nodes, ends, [id(value) for value in outer]))
+        active = [at for at, variable in enumerate(body.parameters) if has_gradient(variable)]
         tail = _Tail(node=node, active=active, outer=outer)
         by_later = {id(value): gradient for value, gradient in zip(later, after.found[1:], strict=True)}
         after.wanted = tail.formals

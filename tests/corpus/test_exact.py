@@ -26,6 +26,8 @@ NETS = {
     "r88_037_gradient": "a branch gives what only a loop takes whose results nobody needs, with gradients of zero",
     "r1_017_gradient": "variables of an unrolled loop are formal parameters, as are those of differentiated branches",
     "h_grad_e": "functions take what they use, then what functions use whose parent they are, in the manager's order",
+    "h_grad_g": "whole numbers of a loop have gradients: what a call returns is added, zeros that are known are not",
+    "h_grad_h": "the gradient of a whole number's Cast is the Cast of zeros, which is added to that of later rounds",
     "h_grad_f": "the header of a loop adds the zero gradient of its condition",
     "r1_117_gradient": "what nothing reads after a loop has a gradient in rounds, none where the loop is left",
     "r93_037_gradient": "a side whose dead code reads weights takes a token, with gradients too",

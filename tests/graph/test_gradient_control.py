@@ -157,14 +157,15 @@ def counted(net, x, w, rounds=3):
 
 
 def test_also_variables_that_do_not_reach_the_result_carry_gradients(net, run):
-    """The gradients of all formal parameters of a function come back."""
+    """The gradients of all formal parameters of a function come back, also those of whole numbers."""
     x, w = net.input("x", (2,)), net.input("w", (2,))
     y = counted(net, x, w)["x"]
     found = gradients(net, y, [x, w])
     (unwind,) = y.operands[0].control.unwinds
     assert unwind.operands[-2:] == [x, w]
     assert unwind.operands[-3].op_type == "Exp"
-    assert [parameter.abstract.shape for parameter in unwind.blocks[0].parameters] == [(2,), (2,), (2,)]
+    kinds = [(kind.dtype.name, kind.shape) for kind in (p.abstract for p in unwind.blocks[0].parameters)]
+    assert kinds == [("int32", ()), *[("float32", (2,))] * 3]
     start, factor = np.array([1, -2], np.float32), np.array([2, 3], np.float32)
     ((value, of_x, of_w),) = run(net, [y, *found], [start, factor])
     np.testing.assert_allclose(value, start * factor**3)

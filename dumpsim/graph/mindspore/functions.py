@@ -548,12 +548,15 @@ class _Maker:
         self._new[id(node)] = call
 
     def _fill_gradient(self, function: FuncGraph, block: Graph, abstract: Abstract) -> None:
-        """Fill a gradient, which always returns a tuple; it is a constant if all of its items are."""
+        """Fill a gradient, which always returns a tuple; a further analysis folds it if all of its items are constants.
+
+        [observed 2.10: h_grad_g; r1_017, r88_057 with a further analysis]
+        """
         assert isinstance(block.output, Node)
         function.result.abstract = abstract
         self.fill(function, block.trail, block.output)
         values = [self._value(value, function) for value in block.output.operands]
-        if all(isinstance(value, Constant) for value in values):
+        if all(isinstance(value, Constant) for value in values) and self.form.is_analysed_again:
             known = tuple(value.value for value in values if isinstance(value, Constant))
             function.output = Constant(value=known, abstract=abstract)
         elif len(values) == 1:
