@@ -149,7 +149,7 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     for name, block in zip(("then", "else"), node.blocks, strict=True):
         with builder.block(name) as graph, builder.formal(wanted):
             seeds: dict[int, Any] = {at: argument_of(graph, node.abstract.items[at]) for at in live}
-            seeds |= {at: dout[at] for at in live if isinstance(dout[at], Constant)} | blank
+            seeds |= {at: _passed(dout[at], builder) for at in live if isinstance(dout[at], Constant)} | blank
             found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, nodes_of_block(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
@@ -174,6 +174,13 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     asked = [i for i, place in enumerate(places) if id(wanted[place]) in needed]
     found_by = [(wanted[places[i]], builder.item(backward, i)) for i in asked]
     return [*found_by, *_of_condition(node, needed, builder)]
+
+
+def _passed(known: Constant, builder: ControlBuilder) -> Any:
+    """Return a constant gradient as a side knows it: zeros that are passed stay in sums. [observed 2.10: r88_057]"""
+    if isinstance(known.abstract, TensorType) and known.abstract.dtype.kind != "bool" and not np.any(known.value):
+        return builder.late_zeros(plain(known.abstract), summed=True)
+    return known
 
 
 def _blank(node: Node, dout: Sequence[Any], builder: ControlBuilder) -> dict[int, Any]:
