@@ -35,6 +35,7 @@ NETS = {
     "r622_037_gradient": "gradients of whole numbers, and of outputs that only a token takes, are zeros that pass on",
     "r94_017_gradient": "what a branch computes for nobody is no use of a value where its gradients are summed",
     "r611_037_gradient": "gradients of a value are summed in the order in which branches took what they use",
+    "r88_057_gradient": "gradients of max() call one function; zeros that a call passes stay in sums",
     "r507_037_gradient": "a dead cell is gone before equal primitives take the scope of one",
     "r1_167_for": "a read for nobody takes the place of later ones among those that the result waits for",
     "r20261202_018_pynative": "the gradient of a maximum fills masks where the script does not run in GRAPH mode",

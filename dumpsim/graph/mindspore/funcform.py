@@ -1,5 +1,6 @@
 """The functions of a network, and their numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -107,7 +108,7 @@ def _number(functions: list[FuncGraph], first: int) -> None:
 
 
 def _split_by_constants(form: FuncForm) -> None:
-    """Make one function of each function for each combination of constants that its calls pass.
+    """Make one function of each function for each combination of constants that its calls pass, with these inside.
 
     Constants are equal if they are one object, since results that the analysis computes are not.
     """
@@ -122,8 +123,17 @@ def _split_by_constants(form: FuncForm) -> None:
         for node in calls[id(function)]:
             given = tuple(id(value) if isinstance(value, Constant) else 0 for value in node.operands[1:])
             if given not in known:
-                known[given] = _copy(function) if known else function
+                known[given] = _copy(function)
+                _replace_constants(known[given], node.operands[1:])
             node.operands[0] = as_constant(known[given])
+
+
+def _replace_constants(function: FuncGraph, arguments: Sequence[Value]) -> None:
+    """Use the constants among the arguments of a function instead of its parameters."""
+    given = dict(zip(map(id, function.parameters), arguments, strict=False))
+    known = {parameter: value for parameter, value in given.items() if isinstance(value, Constant)}
+    for node in nodes_of(function):
+        node.operands = [known.get(id(operand), operand) for operand in node.operands]
 
 
 def _general(form: FuncForm) -> set[int]:

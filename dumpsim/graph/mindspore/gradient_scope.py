@@ -5,8 +5,8 @@ one that comes first in the differentiated graph's table of primitives. [spec ve
 inlined, its table is appended to that of its caller. The optimizer inlines breadth-first from the result, and queues
 nodes again when a change affects them; `shared_scopes` repeats that walk on the calls of the capture.
 [source optimizer/opt.cc] The same walk drops products with ones, so their primitives are not in the table.
-[observed 2.10] The sides of a branch and the parts of a loop are functions with their own tables, which come after that
-of the enclosing function.
+[observed 2.10] The sides of a branch and the parts of a loop are functions with their own tables, which come after
+those of the enclosing functions. [observed 2.10: r627_017]
 """
 
 from collections import Counter, deque
@@ -16,7 +16,6 @@ from typing import Any, Union
 
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.effects import STRUCTURAL
-from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of
 from dumpsim.graph.mindspore.calls import Call
 from dumpsim.graph.mindspore.simplify import product_with_ones
@@ -47,15 +46,25 @@ def shared_scopes(
     nodes = list(nodes)
     keys = {id(node): _primitive(node, find) for node in nodes}
     joined = _Inliner(find).run(call, outputs)
-    inner = {id(own) for node in nodes for block in node.blocks for own in everything(block.trail)}
-    live = [node for node in joined if id(node) in keys or id(node) in inner]  # dead code is dropped before gradients
-    joined = sorted(live, key=lambda node: id(node) in inner)
+    depth: dict[int, int] = {}
+    for node in nodes:
+        _note_depth(node, 1, depth)
+    live = [node for node in joined if id(node) in keys or id(node) in depth]  # dead code is dropped before gradients
+    joined = sorted(live, key=lambda node: depth.get(id(node), 0))
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
     behind = {id(node) for node in nodes[loop:]}  # the code after a loop is a function, too
     for node in sorted([*joined, *nodes], key=lambda node: id(node) in behind):
         if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # dropped before the gradient is taken
             first.setdefault(keys.get(id(node)) or _primitive(node, find), _constant_scope(node))
     return {id(node): first.get(keys[id(node)], _constant_scope(node)) for node in nodes}
+
+
+def _note_depth(node: Node, level: int, depth: dict[int, int]) -> None:
+    """Record how many branches and loops enclose the nodes inside of a control node."""
+    for block in node.blocks:
+        for inner in block.trail:
+            depth[id(inner)] = max(level, depth.get(id(inner), 0))
+            _note_depth(inner, level + 1, depth)
 
 
 def _constant_scope(node: Node) -> str:
