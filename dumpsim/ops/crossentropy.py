@@ -9,7 +9,7 @@ from dumpsim.core.abstract import Abstract, NoneType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, size_of, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import constant, output, same_dtype, same_shape, size_of, tensor_of, tuple_of, value_of, vector
 
 __all__ = ["OPS"]
 
@@ -29,6 +29,13 @@ def _like_first(name: str) -> Infer:
 
 def _pair(name: str, abstracts: Sequence[Abstract], names: tuple[str, str]) -> Any:
     x, y = tensor_of(name, abstracts[0], names[0]), tensor_of(name, abstracts[1], names[1])
+    if x.shape != y.shape and name == "KLDivLoss":
+        same_shape(name, "x shape", x.shape, y.shape)
+    if x.shape != y.shape and name == "BCEWithLogitsLoss":
+        raise ScriptValueError(
+            f"For '{name}', two inputs '{names[0]}' and '{names[1]}' shape are not equal, '{names[0]}' shape: "
+            f"{vector(x.shape)}, '{names[1]}' shape: {vector(y.shape)}"
+        )
     if x.shape != y.shape:
         raise ScriptValueError(
             f"For '{name}', the shapes of '{names[0]}' {x.shape} and '{names[1]}' {y.shape} must be equal."

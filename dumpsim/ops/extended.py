@@ -124,7 +124,7 @@ def _infer_place(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("ArgMaxExt", abstracts[0], "input")
     if isinstance(abstracts[1], NoneType):
         return output("int64", ())
-    axis = axis_of("ArgMaxExt", value_of("ArgMaxExt", abstracts[1], "dim"), len(x.shape))
+    axis = axis_of("ArgMaxExt", value_of("ArgMaxExt", abstracts[1], "dim"), len(x.shape), "dim")
     keep = value_of("ArgMaxExt", abstracts[2], "keepdim")
     return output("int64", kept_shape(x.shape, (axis,)) if keep else (*x.shape[:axis], *x.shape[axis + 1 :]))
 

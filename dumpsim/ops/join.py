@@ -85,7 +85,7 @@ def _infer_stack(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     for i, tensor in enumerate(tensors):
         if tensor.shape != first.shape:
             raise ScriptValueError(f"For Stack element {i} shapein input can not pack with first element")
-    axis = axis_of("Stack", attrs["axis"], len(first.shape), "axis", extra=1)
+    axis = axis_of("Stack", attrs["axis"], len(first.shape), "Stack axis", extra=1, is_closed=True)
     return output(kind, (*first.shape[:axis], len(tensors), *first.shape[axis:]))
 
 

@@ -9,7 +9,7 @@ from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, size_of, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import constant, output, same_dtype, same_shape, size_of, tensor_of, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -80,10 +80,7 @@ def _infer_smooth(name: str, dout_at: int | None) -> Any:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x, y = tensor_of(name, abstracts[0], "prediction"), tensor_of(name, abstracts[1], "target")
         kind = same_dtype(name, {"prediction": x, "target": y})
-        if x.shape != y.shape:
-            raise ScriptValueError(
-                f"For '{name}', the shapes of 'prediction' {x.shape} and 'target' {y.shape} must be equal."
-            )
+        same_shape(name, "prediction_shape", x.shape, y.shape)
         whole = dout_at is not None or value_of(name, abstracts[-1], "reduction") == _NONE
         return output(kind, x.shape if whole else ())
 
@@ -127,10 +124,7 @@ def _infer_binary(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         tensor_of("BinaryCrossEntropy", abstracts[0], "input"),
         tensor_of("BinaryCrossEntropy", abstracts[1], "target"),
     )
-    if x.shape != y.shape:
-        raise ScriptValueError(
-            f"For 'BinaryCrossEntropy', the shapes of 'input' {x.shape} and 'target' {y.shape} must be equal."
-        )
+    same_shape("BinaryCrossEntropy", "input_shape", x.shape, y.shape)
     whole = value_of("BinaryCrossEntropy", abstracts[3], "reduction") == _NONE
     return output(same_dtype("BinaryCrossEntropy", {"input": x, "target": y}), x.shape if whole else ())
 

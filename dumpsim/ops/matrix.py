@@ -120,7 +120,7 @@ def _product(name: str, infer: Callable[..., Abstract]) -> OpDef:
 
 def _infer_general(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
     x, y = tensor_of("MatMulExt", abstracts[0], "input"), tensor_of("MatMulExt", abstracts[1], "mat2")
-    kind = same_dtype("MatMulExt", {"input": x, "mat2": y})
+    kind = same_dtype("MatMulExt", {"x1": x, "x2": y})
     left = x.shape if len(x.shape) > 1 else (1, *x.shape)
     right = y.shape if len(y.shape) > 1 else (*y.shape, 1)
     if not x.shape or not y.shape or (left[-1] != right[-2] and -1 not in (left[-1], right[-2])):
@@ -173,7 +173,7 @@ def _grad_vector(b: GradBuilder, x: Any, y: Any, dout: Any) -> Sequence[Any]:
 
 def _infer_dense(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
     x, weight = tensor_of("Dense", abstracts[0], "input"), tensor_of("Dense", abstracts[1], "weight")
-    kind = same_dtype("Dense", {"input": x, "weight": weight})
+    kind = same_dtype("Dense", {"x1": x, "x2": weight})
     if len(weight.shape) != 2 or not x.shape or x.shape[-1] != weight.shape[-1]:
         raise ScriptValueError(
             f"For 'Dense', the last dimension of 'input' must equal that of 'weight', but got {vector(x.shape)} and "

@@ -64,7 +64,7 @@ def _grad_top(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attr
 
 def _infer_sort(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Sort", abstracts[0], "x")
-    axis_of("Sort", attrs["axis"], len(x.shape), "axis")
+    axis_of("Sort", attrs["axis"], len(x.shape), "axis", is_closed=True)
     return tuple_of(output(x.dtype, x.shape), output("int32", x.shape))
 
 

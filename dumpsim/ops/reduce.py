@@ -171,7 +171,7 @@ def _reduction(
 def _infer_arg(name: str, default: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
-        axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape))
+        axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape), "axis")
         kind = dtype(default) if isinstance(abstracts[2], NoneType) else value_of(name, abstracts[2], "output_type")
         kind = type_of(kind) if isinstance(kind, int) else kind  # the vendor's number of the type
         if not isinstance(kind, DType) or kind.name not in ("int32", "int64"):
@@ -193,7 +193,7 @@ def argument(function: Callable[..., Any]) -> Callable[..., Any]:
 def _infer_with_value(name: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
-        axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape))
+        axis = axis_of(name, value_of(name, abstracts[1], "axis"), len(x.shape), "axis")
         shape = _reduced(x.shape, (axis,), bool(value_of(name, abstracts[2], "keep_dims"))) if x.shape else ()
         return tuple_of(output("int64", shape), output(x.dtype, shape))
 

@@ -20,6 +20,7 @@ __all__ = [
     "output",
     "pair_of",
     "same_dtype",
+    "same_shape",
     "size_of",
     "tensor_of",
     "tensors_in",
@@ -158,19 +159,21 @@ def pair_of(value: Any) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int = 0) -> int:
+def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int = 0, *, is_closed: bool = False) -> int:
     """Return an axis counted from 0.
 
     Raises
     ------
     ScriptValueError
-        If it is not in ``[-rank, rank)``; `extra` widens the range (ExpandDims has one more).
+        If it is not in ``[-rank, rank)``; `extra` widens the range (ExpandDims has one more). Some of the vendor's
+        errors name a closed range.
     """
     low, high = -rank - extra, rank + extra
     if rank == 0 and not extra:
         low, high = -1, 1
     if not low <= axis < high:
-        raise ScriptValueError(f"For primitive[{op}], the {name} must be in [{low},{high}), but got {axis}.")
+        span = f"[{low},{high - 1}]" if is_closed else f"[{low},{high})"
+        raise ScriptValueError(f"For primitive[{op}], the {name} must be in {span}, but got {axis}.")
     return axis + rank + extra if axis < 0 and rank + extra else max(axis, 0)
 
 
@@ -245,6 +248,16 @@ def broadcast(
     return tuple(shape)
 
 
+def same_shape(op: str, name: str, first: Sequence[int], second: Sequence[int]) -> None:
+    """Refuse two shapes that differ; `name` is what the vendor's error calls the first one."""
+    if tuple(first) != tuple(second):
+        one, other = (f"[{''.join(f'{n},' for n in shape)}]" for shape in (first, second))
+        raise ScriptValueError(f"For primitive[{op}], the {name}: {one} must be equal to {other}")
+
+
+_NAMES_TYPES = ("BatchMatMul", "Dense", "MatMul", "MatMulExt")  # the vendor's errors name types [2.10 observed]
+
+
 def same_dtype(op: str, operands: Mapping[str, TensorType]) -> DType:
     """Return the number type of several operands.
 
@@ -256,6 +269,8 @@ def same_dtype(op: str, operands: Mapping[str, TensorType]) -> DType:
     (first_name, first), *others = operands.items()
     for name, other in others:
         if other.dtype != first.dtype:
+            if op not in _NAMES_TYPES:
+                raise ScriptTypeError(f"For primitive[{op}], the input type must be same.")
             raise ScriptTypeError(
                 f"For '{op}', the type of '{name}' should be same as '{first_name}', but got '{first_name}' with type "
                 f"Tensor[{first.dtype.title}] and '{name}' with type Tensor[{other.dtype.title}]."

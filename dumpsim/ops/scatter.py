@@ -60,25 +60,84 @@ def _infer_rows(op: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
         if updates.shape != (*index.shape, *x.shape[1:]):
+            quoted = f"'{op}'" if op == "ScatterSub" else op
             raise ScriptValueError(
-                f"For '{op}', the shape of 'updates' must be that of 'indices' followed by that of a row of 'input_x', "
-                f"{vector((*index.shape, *x.shape[1:]))}, but got {vector(updates.shape)}."
+                f"For {quoted}, updates_shape = indices_shape + input_x_shape[1:], but got input_x_shape: "
+                f"{_extents(x)}, indices_shape: {_extents(index)}, updates_shape: {_extents(updates)}."
             )
         return abstracts[0]
 
     return infer
 
 
-def _infer_nd(op: str, *, copies: bool) -> Infer:
+def _extents(tensor: TensorType) -> str:
+    return f"({', '.join(map(str, tensor.shape))})"
+
+
+def _infer_nd(op: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
-        depth = index.shape[-1] if index.shape else 0
-        if not index.shape or depth > len(x.shape) or updates.shape != (*index.shape[:-1], *x.shape[depth:]):
+        rank, rows = len(index.shape), len(index.shape) - 1
+        what = f"For primitive[{op}], the"
+        for name, number, least in (("indices", rank, 2), ("updates", len(updates.shape), 1)):
+            if number < least:
+                raise ScriptValueError(
+                    f"{what} dimension of '{name}' must be greater than or equal to {least} , but got {number}."
+                )
+        depth = index.shape[-1]
+        if depth > len(x.shape):
             raise ScriptValueError(
-                f"For '{op}', 'indices' {vector(index.shape)} and 'updates' {vector(updates.shape)} do not fit "
-                f"'input_x' {vector(x.shape)}."
+                f"{what} the value of last dimension of 'indices' must be less than or equal to the dimension of "
+                f"'input_x' which is {len(x.shape)} , but got {depth}."
             )
-        return output(x.dtype, x.shape) if copies else abstracts[0]
+        if len(updates.shape) != rows + len(x.shape) - depth:
+            raise ScriptValueError(
+                f"{what} len(updates.shape)' must be equal to len(indices.shape) - 1 + len(input_x.shape) - "
+                f"indices.shape[-1] which is {rows + len(x.shape) - depth} , but got {len(updates.shape)}."
+            )
+        for at in range(rows):
+            if index.shape[at] != updates.shape[at]:
+                raise ScriptValueError(
+                    f"{what} {at}th dimension of indices must be equal to {at}th dimension of updates which is "
+                    f"{updates.shape[at]} , but got {index.shape[at]}."
+                )
+        for at in range(rows, len(updates.shape)):
+            own = at - rows + depth
+            if updates.shape[at] != x.shape[own]:
+                raise ScriptValueError(
+                    f"{what} {at}th dimension of updates must be equal to {own}th dimension of "
+                    f"input_x.shape[indices.shape[-1]:] which is {x.shape[own]} , but got {updates.shape[at]}."
+                )
+        return abstracts[0]
+
+    return infer
+
+
+def _infer_copy(op: str) -> Infer:
+    def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+        x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
+        if len(index.shape) < 2:
+            raise ScriptValueError(
+                f"For {op}, the dimension of 'indices' cannot be less than 2,  but got {len(index.shape)}"
+            )
+        depth = index.shape[-1]
+        if depth > len(x.shape):
+            raise ScriptValueError(
+                f"For {op}, the last dimension of 'indices' must be less than or equal to the dimension of 'input_x', "
+                f"but got the last dimension of 'indices': {depth} and the dimension of 'input_x': {len(x.shape)}"
+            )
+        wanted = (*index.shape[:-1], *x.shape[depth:])
+        if updates.shape != wanted and op == "TensorScatterAdd":
+            raise ScriptValueError(
+                f"For {op}, indices_shape must equal to updates_shape, but got indices_shape: {list(wanted)}, "
+                f"updates_shape: {list(updates.shape)}."
+            )
+        if updates.shape != wanted:
+            raise ScriptValueError(
+                f"For {op}, updates_shape = indices_shape[:-1] + x_shape[indices_shape[-1]:], but got x_shape: "
+                f"{_extents(x)}, indices_shape: {_extents(index)}, updates_shape: {_extents(updates)}."
+            )
+        return output(x.dtype, x.shape)
 
     return infer
 
@@ -271,7 +330,7 @@ OPS = (
     *(
         _written(
             f"ScatterNd{how}",
-            _infer_nd(f"ScatterNd{how}", copies=False),
+            _infer_nd(f"ScatterNd{how}"),
             _nd(change, copies=False),
             {"use_locking": how == "Update"},
             _nd_in_range(f"ScatterNd{how}", how),
@@ -282,7 +341,7 @@ OPS = (
         OpDef(
             name=f"TensorScatter{how}",
             operands=("input_x", "indices", "updates"),
-            infer=_infer_nd(f"TensorScatter{how}", copies=True),
+            infer=_infer_copy(f"TensorScatter{how}"),
             kernel=_nd(change, copies=True),
             bounds=_nd_in_range(f"TensorScatter{how}", how),
             grad=_GRADS[how],

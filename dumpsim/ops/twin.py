@@ -74,7 +74,7 @@ def _grad_products(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any,
 def _infer_extreme(name: str) -> Callable[[Sequence[Abstract], Attrs], Abstract]:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
-        axis = axis_of(name, value_of(name, abstracts[1], "dim"), len(x.shape))
+        axis = axis_of(name, value_of(name, abstracts[1], "dim"), len(x.shape), "axis")
         keep = value_of(name, abstracts[2], "keepdim")
         shape = kept_shape(x.shape, (axis,)) if keep else (*x.shape[:axis], *x.shape[axis + 1 :])
         return tuple_of(output(x.dtype, shape), output("int64", shape))

@@ -64,7 +64,7 @@ LessEqual: less_equal le | less_equal le | le less_equal
 BitwiseAnd: bitwise_and | - | bitwise_and
 BitwiseOr: bitwise_or | - | bitwise_or
 BitwiseXor: bitwise_xor | - | bitwise_xor
-LogicalNot: invert
+Invert: invert
 MatMulExt: matmul | matmul | matmul
 """,
         "elementwise": """
@@ -151,7 +151,7 @@ MaskedFill: masked_fill | masked_fill
 Tril: tril | tril | tril
 Triu: triu | triu | triu
 Diag: diag
-Shape: shape
+Shape: shape shape_
 -: rank
 -: size
 """,
@@ -340,40 +340,43 @@ SumExt: trace | - | trace
 -: huber_loss | - | - | HuberLoss
 -: margin_ranking_loss | - | - | MarginRankingLoss
 """,
+        "guarded": """
+Exp2: exp2 | - | exp2
+Frac: frac | - | frac
+Hardtanh: hardtanh | - | - | Hardtanh
+Log10: log10 | - | log10
+Log2: log2 | - | log2
+LogAddExp: logaddexp | - | logaddexp
+LogAddExp2: logaddexp2 | - | logaddexp2
+Mv: mv | - | mv
+TensorScatterElements: tensor_scatter_elements | - | scatter
+Threshold: threshold | - | - | Threshold
+Xlogy: xlogy | - | xlogy
+Mul: outer | - | outer
+""",
         "": """
 AddN: addn
 Atan2: atan2 | - | arctan2 atan2
-Exp2: exp2 | - | exp2
 FastGeLU: fast_gelu | - | - | FastGelu
 FloorDiv: floordiv
 FloorMod: floormod
 Fmax: fmax
 Fmin: fmin
-Frac: frac | - | frac
 Gcd: gcd
 Ger: ger
-Hardtanh: hardtanh | - | - | Hardtanh
 Heaviside: heaviside
 Hypot: hypot
 Inv: inv
 Lerp: lerp | - | lerp
-Log10: log10 | - | log10
-Log2: log2 | - | log2
-LogAddExp: logaddexp | - | logaddexp
-LogAddExp2: logaddexp2
 MakeTuple: make_tuple
-Mv: mv | - | mv
-Outer: outer | - | outer
 PReLU: prelu | - | - | PReLU
 Softsign: softsign | - | - | Softsign
 TensorScatterAdd: tensor_scatter_add
 TensorScatterDiv: tensor_scatter_div
-TensorScatterElements: tensor_scatter_elements | - | scatter
 TensorScatterMax: tensor_scatter_max
 TensorScatterMin: tensor_scatter_min
 TensorScatterMul: tensor_scatter_mul
 TensorScatterSub: tensor_scatter_sub
-Threshold: threshold | - | - | Threshold
 TruncateDiv: truncate_div
 TruncateMod: truncate_mod
 TupleGetItem: tuple_getitem
@@ -382,7 +385,6 @@ UnsortedSegmentMin: unsorted_segment_min
 UnsortedSegmentProd: unsorted_segment_prod
 UnsortedSegmentSum: unsorted_segment_sum
 Xdivy: xdivy
-Xlogy: xlogy | - | xlogy
 Softmax: - | - | - | Softmax2d
 AvgPool: - | - | - | AvgPool1d
 MaxPool: - | - | - | MaxPool1d
@@ -391,7 +393,6 @@ SoftmaxCrossEntropyWithLogits: - | - | - | SoftmaxCrossEntropyWithLogits
 Adam: - | - | - | Adam
 AdamWeightDecay: - | - | - | AdamWeightDecay
 Reshape: reshape_
-Shape: shape_
 StopGradient: stop_gradient_
 SGD: - | - | - | SGD
 ApplyMomentum: - | - | - | Momentum

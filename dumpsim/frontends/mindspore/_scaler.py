@@ -4,11 +4,12 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["DynamicLossScaler"]
+__all__ = ["DynamicLossScaler", "check_scale"]
 
 
 def _each(inputs: Any, scale: Any) -> Any:
@@ -20,6 +21,13 @@ def _each(inputs: Any, scale: Any) -> Any:
             f"a value of type {type(inputs).__name__}", where="DynamicLossScaler", allowed=("Tensor",)
         )
     return ops.mul(inputs, ops.cast(scale, inputs.dtype))
+
+
+def check_scale(value: Any) -> None:
+    """Refuse what is no scale of a loss, with MindSpore's texts."""
+    check_value_type("scale_value", value, [float, int])
+    if value < 1.0:
+        raise ScriptValueError(f"The argument 'scale_value' must be > 1, but got {value}")
 
 
 class DynamicLossScaler:
@@ -44,12 +52,7 @@ class DynamicLossScaler:
     """
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
-        if isinstance(scale_value, bool) or not isinstance(scale_value, (int, float)):
-            raise ScriptTypeError(f"the scale {scale_value!r} is not a number", where="DynamicLossScaler(scale_value)")
-        if scale_value < 1.0:
-            raise ScriptValueError(
-                f"The argument 'scale_value' must be > 1, but got {scale_value}", where="DynamicLossScaler"
-            )
+        check_scale(scale_value)
         for name, value in (("scale_window", scale_window), ("scale_factor", scale_factor)):
             if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
                 raise ScriptValueError(

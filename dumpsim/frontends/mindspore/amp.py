@@ -6,7 +6,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _autocast, nn, ops
 from dumpsim.frontends.mindspore._checkparam import check_positive_int
-from dumpsim.frontends.mindspore._scaler import DynamicLossScaler
+from dumpsim.frontends.mindspore._scaler import DynamicLossScaler, check_scale
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -142,8 +142,7 @@ class StaticLossScaler:
     """
 
     def __init__(self, scale_value: float) -> None:
-        if scale_value <= 0:
-            raise ScriptValueError(f"The argument 'scale_value' must be > 1, but got {scale_value}")
+        check_scale(scale_value)
         self.scale_value = float(scale_value)
 
     def scale(self, inputs: Any) -> Any:
@@ -375,6 +374,11 @@ def build_train_network(
     """
     from dumpsim.frontends.mindspore.context import get_context
 
+    if not isinstance(optimizer, nn.Optimizer):
+        raise ScriptTypeError(
+            "The type of 'optimizer' should be one of '['Optimizer', 'FreezeOpt', 'AdaSumByGradWrapCell', "
+            f"'AdaSumByDeltaWeightWrapCell']', but got type '{type(optimizer).__name__}'."
+        )
     if level not in _LEVELS:
         raise ScriptValueError(f"The 'level' should be in : {list(_LEVELS)}, but got {level}.")
     if boost_level != "O0":

@@ -1,6 +1,7 @@
 """Running or recording an operator, for all code of the front end."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +9,11 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptRuntimeError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError
 from dumpsim.frontends.mindspore._capture import tape, values
 from dumpsim.frontends.mindspore._capture.operands import complete
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.frontends.mindspore.common import _operandtypes
+from dumpsim.frontends.mindspore.common import _numbertypes, _operandtypes
 from dumpsim.graph.graph import leaves_of
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.ops.opdef import OpDef
@@ -178,7 +179,7 @@ def _session() -> "Session":
 def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     _operandtypes.check(definition, operands, attrs)
     operands = complete(definition, _operandtypes.plain(definition, operands), _cast)
-    abstract = definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+    abstract = _inferred(definition, operands, attrs)
     for at in definition.updates:
         if values.is_tensor(operands[at]) and not values.is_parameter(operands[at]):
             operands[at]._array = _session().writable(operands[at]._array)  # a collective's results are shared
@@ -187,6 +188,18 @@ def _run(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any]) -> A
     out = _wrap(abstract, list(arrays))
     tape.record(definition, operands, out, attrs)
     return out
+
+
+def _inferred(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Abstract:
+    """Return the type of the output; on the CPU, number types without a kernel are refused as MindSpore does."""
+    refused = _numbertypes.refusal(definition.name, operands) if _session().target == "CPU" else None
+    if refused is None:
+        return definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+    error, is_early = refused
+    if not is_early:
+        with suppress(ScriptTypeError):
+            definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+    raise error
 
 
 def _failing() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptTypeError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._api import methods
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import observed_methods, unobserved
@@ -200,7 +200,7 @@ class TensorMethods:
         return _op("abs")(self)
 
     def __invert__(self) -> Any:
-        return _late("function.arithmetic", "invert")(self)
+        return _late("function.elementwise", "logical_not")(self)
 
     def __getitem__(self, index: Any) -> Any:
         return _late("_indexing", "get_item")(self, index)
@@ -249,7 +249,7 @@ class TensorMethods:
 
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Any:
         """``/``; `rounding_mode` rounds the quotient."""
-        if rounding_mode is None:
+        if rounding_mode not in ("floor", "trunc"):  # other names have no effect [2.10 observed]
             return _late("function.arithmetic", "divs")(self, other)
         return _op("div")(self, other, rounding_mode=rounding_mode)
 
@@ -271,8 +271,49 @@ class TensorMethods:
 
     def take(self, indices: "Tensor", axis: Any = None, mode: str = "clip") -> "Tensor":
         """Slices of an axis at the given indices; without an axis, elements of the flattened tensor."""
+        if mode not in ("raise", "wrap", "clip"):
+            raise ScriptValueError(
+                f"For 'Tensor.take', the argument 'mode' should be one of in ['raise', 'wrap', 'clip'], but got {mode}."
+            )
         whole = _op("reshape")(self, (-1,)) if axis is None else self
-        return _op("gather")(whole, indices, axis or 0)
+        axis = axis or 0
+        if capturing() is None and mode != "raise":
+            indices = _within(indices, whole.shape[axis], mode)
+        return _op("gather")(whole, indices, axis)
+
+    def gather(self, *args: Any, **options: Any) -> "Tensor":
+        """``gather(dim, index)``: one index for every element; ``gather(input_indices, axis, batch_dims)``: slices."""
+        if "dim" in options or "index" in options or (args and not isinstance(args[0], TensorMethods)):
+            return _op("gather_elements")(self, *args, **options)
+        return _op("gather")(self, *args, **options)
+
+    def sub(self, other: Any, *, alpha: Any = None) -> Any:
+        """``-``, or ``self - alpha * other`` by the operators SubExt and SubScalar."""
+        return _op("sub")(self, other) if alpha is None else _minus(self, other, alpha)
+
+    subtract = sub
+
+    def sum(self, *args: Any, **options: Any) -> Any:
+        """``sum(dim, keepdim, dtype)`` or ``sum(axis, dtype, keepdims, initial)``."""
+        by_axis = bool(options.keys() & {"axis", "keepdims", "initial"}) or not isinstance((*args, None, True)[1], bool)
+        if not by_axis:
+            return _op("sum")(self, *args, **options)
+        given = dict(zip(("axis", "dtype", "keepdims", "initial"), args, strict=False)) | options
+        initial = given.pop("initial", None)
+        total = _op("sum")(self, given.pop("axis", None), given.pop("keepdims", False), **given)
+        return total if initial is None else total + initial
+
+    def topk(self, k: Any, *args: Any, **options: Any) -> Any:
+        """``ops.topk``; the count may be a tensor of one integer."""
+        return _op("topk")(self, _number(k), *args, **options)
+
+    def argsort(self, axis: Any = -1, descending: Any = False, stable: Any = False) -> Any:
+        """``ops.argsort``, which is stable."""
+        return _op("argsort")(self, axis, descending)
+
+    def softmax(self, axis: Any = -1, dtype: Any = None) -> Any:
+        """``ops.softmax``."""
+        return _op("softmax")(self, axis, dtype=dtype)
 
     def isclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> "Tensor":
         """Whether elements are equal within ``atol + rtol * abs(other)``."""
@@ -305,7 +346,10 @@ class TensorMethods:
         return _op("reshape")(self, _extents(shape))
 
     def view(self, *shape: Any) -> "Tensor":
-        """Like `reshape`: the emulation has no strided views."""
+        """Like `reshape`: the emulation has no strided views. A number type gives the bytes as that type."""
+        if len(shape) == 1 and isinstance(shape[0], DType):
+            converted: Tensor = _as_bytes(self, shape[0])
+            return converted
         return _op("reshape")(self, _extents(shape))
 
     def view_as(self, other: "Tensor") -> Any:
@@ -320,21 +364,30 @@ class TensorMethods:
         """Reshape to the shape of `other`."""
         return _op("reshape")(self, other.shape)
 
-    def transpose(self, *axes: Any) -> "Tensor":
-        """``ops.transpose``; without arguments, reverse the axes."""
-        order = _extents(axes)
-        return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))
+    def transpose(self, *axes: Any, **options: Any) -> "Tensor":
+        """Exchange two axes, or reorder all of them; without arguments, reverse them."""
+        if options:
+            axes = (options["dim0"], options["dim1"]) if "dim0" in options else (options["axes"],)
+        if len(axes) == 2 and all(type(axis) is int for axis in axes) and capturing() is None:
+            return _op("swapaxes")(self, *axes)
+        return self.permute(*axes)
 
-    permute = transpose
+    def permute(self, *axes: Any) -> "Tensor":
+        """``ops.transpose``; without arguments, reverse the axes."""
+        order = () if axes == (None,) else _extents(axes)
+        return _op("transpose")(self, order or tuple(reversed(range(len(self.shape)))))
 
     @property
     def T(self) -> "Tensor":  # noqa: N802 - numpy's name
         """The tensor with reversed axes."""
         return self.transpose()
 
-    def flatten(self, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """``ops.flatten``, starting at the first axis."""
-        return _op("flatten")(self, order, start_dim=start_dim, end_dim=end_dim)
+    def flatten(self, order: Any = "C", *args: Any, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
+        """``ops.flatten``, starting at the first axis; the axes may come first."""
+        if type(order) is int:
+            return _op("flatten")(self, start_dim=order, end_dim=(*args, end_dim)[0])
+        axes = [*args, start_dim, end_dim] if not args else [*args, end_dim]
+        return _op("flatten")(self, order, start_dim=axes[0], end_dim=axes[1])
 
     def ravel(self) -> "Tensor":
         """All elements in one axis."""
@@ -364,15 +417,20 @@ class TensorMethods:
         """``ops.cast``."""
         from dumpsim.frontends.mindspore.common import dtype as mstype
 
-        return _op("cast")(self, mstype.type_of(dtype, "Tensor.astype"))
+        return _op("cast")(self, mstype.cast_target(dtype))
 
-    def to(self, dtype: DType) -> "Tensor":
-        """``ops.cast``."""
-        return _op("cast")(self, dtype)
+    def to(self, *args: Any, **options: Any) -> "Tensor":
+        """Convert to a number type, or to that of another tensor; without one, return the tensor itself."""
+        target = args[0] if args else options.get("dtype", options.get("other"))
+        if isinstance(target, str) or "device" in options:
+            raise UnsupportedError("a device is not emulated", where="Tensor.to(device)", allowed=("dtype", "other"))
+        if target is None:
+            return self  # type: ignore[return-value]
+        return _op("cast")(self, target.dtype if isinstance(target, TensorMethods) else target)
 
     def type(self, dtype: DType | None = None) -> Any:
         """Return the name of the number type, or convert to another type."""
-        return _op("cast")(self, dtype) if dtype is not None else str(self.dtype)
+        return self.astype(dtype) if dtype is not None else str(self.dtype)
 
     def type_as(self, other: "Tensor") -> "Tensor":
         """Convert to the number type of `other`."""
@@ -429,6 +487,36 @@ class TensorMethods:
         return _late("function._single", "single")("NewOnes", [self, size, dtype])
 
 
+def _number(value: Any) -> Any:
+    """Return the number of a tensor of one integer, and anything else unchanged."""
+    if isinstance(value, TensorMethods) and capturing() is None and value.size == 1:
+        return value.item()
+    return value
+
+
+def _within(indices: Any, size: Any, mode: str) -> Any:
+    """Return the indices of ``take``: negative ones count from the end, those beyond it are wrapped or clipped."""
+    if mode == "wrap":
+        return _op("floor_mod")(indices, size)
+    low, high = _op("full_like")(indices, 0), _op("full_like")(indices, size - 1)
+    indices = _op("select")(_op("less")(indices, -size), low, indices)
+    return _op("select")(_op("greater")(indices, size - 1), high, indices)
+
+
+def _minus(tensor: Any, other: Any, alpha: Any) -> Any:
+    arithmetic = import_module("dumpsim.frontends.mindspore.ops.function.arithmetic")
+    single = _late("function._single", "single")
+    if arithmetic.is_number(other):
+        return single("SubScalar", [tensor, other, alpha])
+    return single("SubExt", [*arithmetic.promote("SubExt", tensor, other), alpha])
+
+
+def _as_bytes(tensor: Any, kind: DType) -> Any:
+    if tensor._symbol is not None:
+        raise UnsupportedError("a view of another type is not emulated in a graph", where="Tensor.view(dtype)")
+    return type(tensor)._around(np.ascontiguousarray(tensor._array).view(_dtype(kind.name).numpy))
+
+
 def _dtype(name: str) -> DType:
     from dumpsim.frontends.mindspore.common import dtype as mstype
 
@@ -452,9 +540,12 @@ def _extreme(name: str, tensor: Any, args: tuple[Any, ...], options: dict[str, A
     given = dict(zip(names, args, strict=False)) | options
     axis, keep = (given.pop(each, default) for each, default in zip(names, (None, False), strict=True))
     with_indices = given.pop("return_indices", by_dim)
+    bounds = {each: given.pop(each) for each in ("initial", "where") if each in given}
+    if bounds.get("where") is True:
+        del bounds["where"]
     if given or len(args) > len(names):
         raise ScriptTypeError(f'Failed calling {name} with "{name}({", ".join(map(str, (*args, *options)))})".')
     if isinstance(axis, (tuple, list)):
-        return _op(f"a{name}")(tensor, tuple(axis), keep)
-    values, indices = _op(name)(tensor, axis, keep)
+        return _op(f"a{name}")(tensor, tuple(axis), keep, **bounds)
+    values, indices = _op(name)(tensor, axis, keep, **bounds)
     return (values, indices) if with_indices else values

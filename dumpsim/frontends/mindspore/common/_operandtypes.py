@@ -22,7 +22,11 @@ __all__ = [
     "Argument",
     "abstract_name",
     "check",
+    "check_has_dtype",
+    "check_has_shape",
+    "check_implicit",
     "check_is_tensor",
+    "expect",
     "is_tensor",
     "not_a_type",
     "parsed",
@@ -34,6 +38,7 @@ __all__ = [
 ]
 
 
+_SCALARS = (bool, int, float, complex, np.number, np.bool_, np.ndarray)
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -181,6 +186,10 @@ def type_text(value: Any) -> str:
     return str(type(value)).replace("dumpsim.frontends.", "")
 
 
+#: Names of the operands in the signature of older primitives that have one with names. [wheel ops/operations]
+_SIGNED: Mapping[str, tuple[str, ...]] = MappingProxyType({"Xdivy": ("x", "y")})
+
+
 @cache
 def _row(op_type: str, count: int) -> tuple[Argument, ...]:
     """Return the arguments in the order of our operands: those of the vendor's call, then any settings.
@@ -223,6 +232,21 @@ def check_is_tensor(name: str, value: Any, owner: str) -> None:
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be a Tensor, but got '{abstract_name(value)}'")
 
 
+def check_has_dtype(value: Any) -> None:
+    """Refuse what has no number type, as functions do that look at the number type of an argument first."""
+    if not is_tensor(value):
+        raise ScriptTypeError(
+            "For Primitive[Dtype], the input argument[input_x] must be a Tensor, CSRTensor or COOTensor, but got "
+            f"{type_text(value)}."
+        )
+
+
+def check_has_shape(value: Any) -> None:
+    """Refuse what has no shape, as functions do that look at the shape of an argument first."""
+    if not is_tensor(value):
+        raise ScriptTypeError(f"For primitive[Shape], the input argument must be Tensor, but got {type_text(value)}.")
+
+
 def abstract_name(value: Any) -> str:
     """Return the name of a constant's type in graphs.
 
@@ -235,8 +259,43 @@ def abstract_name(value: Any) -> str:
         inner = [abstract_name(one) for one in value]
         listed = f"{inner[0]}*{len(inner)}" if len(set(inner)) == 1 < len(inner) else ",".join(inner)
         return f"{'Tuple' if isinstance(value, tuple) else 'List'}[{listed}]"
+    if isinstance(value, dict) and not value:
+        return "Dictionary[[],[]]"
     known = {bool: "Bool", int: "Int64", float: "Float32", str: "String", NoneType: "None"}
     return known.get(type(value), "TypeType" if isinstance(value, DType) else type(value).__name__)
+
+
+def check_implicit(op_type: str, names: Mapping[int, str], operands: Sequence[Any]) -> None:
+    """Refuse what MindSpore cannot convert to the common type of several operands.
+
+    Parameters
+    ----------
+    op_type : str
+    names : mapping of int to str
+        The indices of the operands that have one type, and their names in the error.
+    operands : sequence
+
+    Examples
+    --------
+    >>> check_implicit("Hypot", {0: "var", 1: "var"}, [1.5, "a"])
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptTypeError: For 'Hypot', the 2th input var can not be implicitly converted. \
+Its type is String. Only support Tensor or Scalar.
+    """
+    given = {at: operands[at] for at in names if at < len(operands)}
+    wrong = {at: value for at, value in given.items() if not (is_tensor(value) or isinstance(value, _SCALARS))}
+    for at, value in wrong.items():
+        if len(wrong) == len(given):
+            return  # there is no type to convert to
+        if isinstance(value, (tuple, list, str)):
+            kind = abstract_name(tuple(value) if isinstance(value, list) else value)
+        else:
+            kind = f'None, value is "{value.title if isinstance(value, DType) else value}"'
+        raise ScriptTypeError(
+            f"For '{op_type}', the {at + 1}th input {names[at]} can not be implicitly converted. Its type is {kind}. "
+            "Only support Tensor or Scalar."
+        )
 
 
 def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
@@ -254,6 +313,9 @@ def check(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, Any]) 
     ScriptTypeError
         If an operand has another type; with the vendor's text.
     """
+    if definition.promotes and _arguments(definition.name) is None:
+        names = _SIGNED.get(definition.name, ("var",) * len(definition.operands))
+        check_implicit(definition.name, {at: names[at] for at in definition.promotes}, operands)
     row = _row(definition.name, len(definition.operands))
     for argument, value in zip(row, operands, strict=False):
         # the vendor passes settings that are strings as numbers
@@ -296,8 +358,38 @@ def _check_call(op_type: str, signature: inspect.Signature, args: Sequence[Any],
     except TypeError:
         return  # the function raises the error
     bound.apply_defaults()
+    _check_values(op_type, tuple(bound.arguments.values()))
+
+
+def expect(op_type: str, *values: Any) -> None:
+    """Check what a function passes on to a primitive, op by op.
+
+    Parameters
+    ----------
+    op_type : str
+        The primitive of the vendor, which need not be the operator that runs here.
+    *values
+        Arguments of the call, then those of the constructor; trailing ones that are always valid may be left out.
+
+    Raises
+    ------
+    ScriptTypeError
+        If one has another type; with the vendor's text.
+
+    Examples
+    --------
+    >>> expect("Split", 1.5, 0, 2)
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptTypeError: Failed calling Split with "Split(axis=int, output_num=int)(input_x=float)".
+    """
+    if capturing() is None:
+        _check_values(op_type, values)
+
+
+def _check_values(op_type: str, given: Sequence[Any]) -> None:
     called, settings = _arguments(op_type) or ((), ())
-    values = dict(zip((one.name for one in (*called, *settings)), bound.arguments.values(), strict=False))
+    values = dict(zip((one.name for one in (*called, *settings)), given, strict=False))
     for argument in (*called, *settings):  # names are looked up before types are checked
         value = values.get(argument.name)
         if argument.kinds == ("mindspore.dtype",) and value is not None and not isinstance(value, DType):

@@ -21,8 +21,15 @@ asin arcsin: AsinExt
 asinh arcsinh: AsinhExt
 atan arctan: AtanExt
 atan2 arctan2: Atan2Ext
+exp2: Exp2
+frac: Frac
+log10: Log10
+log2: Log2
+logaddexp: LogAddExp
 addmm: Addmm
 all: ReduceAll
+amax: ReduceMax
+amin: ReduceMin
 argmin: ArgMinExt
 argsort: ArgSort
 baddbmm: Baddbmm
@@ -32,6 +39,7 @@ count_nonzero: CountNonZero
 cumsum: CumsumExt
 dot: Dot
 full: FillScalar
+flip: ReverseV2
 full_like: FullLike
 index_select: IndexSelect
 logsumexp: LogSumExp
@@ -41,6 +49,8 @@ ones_like: OnesLikeExt
 permute: TransposeView
 prod: ProdExt
 sort: SortExt
+squeeze: Squeeze
+stack: StackExt
 std: Std
 sum: SumExt
 t: TExt
@@ -55,7 +65,7 @@ nn.functional.layer_norm: LayerNormExt
 nn.functional.leaky_relu: LeakyReLUExt
 nn.functional.mse_loss: MSELossExt
 """
-_OVERLOADED = ("clamp", "conv2d", "floor_divide", "lerp", "lt", "repeat_interleave", "xlogy")
+_OVERLOADED = ("clamp", "floor_divide", "lerp", "lt", "repeat_interleave", "xlogy")
 
 
 @cache

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import expect, type_text
 from dumpsim.frontends.mindspore.common._overloads import overloaded
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops._signatures import number_of
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, divs, equals, is_number, modulo, muls, promote
 
@@ -28,14 +30,19 @@ __all__ = [
     "full_like",
     "ge",
     "greater_equal",
+    "isnan",
     "linspace",
+    "logaddexp",
+    "logaddexp2",
     "max",
     "mean",
     "meshgrid",
     "min",
     "mul",
+    "mv",
     "norm",
     "ones_like",
+    "outer",
     "pow",
     "rand",
     "randn",
@@ -101,7 +108,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     >>> div(Tensor([3.0]), 2).asnumpy(), div(Tensor([3.0]), Tensor([2.0]), rounding_mode="floor").asnumpy()
     (array([1.5], dtype=float32), array([1.], dtype=float32))
     """
-    if rounding_mode is None:
+    if rounding_mode not in ("floor", "trunc"):  # other names have no effect [2.10 observed]
         return divs(input, other)
     result: Tensor = ops.div(input, other, rounding_mode=rounding_mode)
     return result
@@ -217,6 +224,64 @@ def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     return single("OnesLikeExt", [input, dtype])
 
 
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Logarithm of the sum of the exponentials of two tensors.
+
+    Examples
+    --------
+    >>> logaddexp(Tensor([0.0]), Tensor([0.0])).asnumpy().round(4)
+    array([0.6931], dtype=float32)
+    """
+    return single("LogAddExp", [input, other])
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """`logaddexp` to base 2.
+
+    Examples
+    --------
+    >>> logaddexp2(Tensor([0.0]), Tensor([0.0])).asnumpy()
+    array([1.], dtype=float32)
+    """
+    return single("LogAddExp2", [input, other])
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Product of a matrix and a vector.
+
+    Examples
+    --------
+    >>> mv(Tensor([[1.0, 2.0]]), Tensor([3.0, 4.0])).asnumpy()
+    array([11.], dtype=float32)
+    """
+    return single("Mv", [input, vec])
+
+
+def isnan(input: Any) -> Tensor:
+    """Whether elements differ from themselves.
+
+    Examples
+    --------
+    >>> isnan(Tensor([1.0, float("nan")])).asnumpy()
+    array([False,  True])
+    """
+    if is_number(input):
+        return Tensor(input != input)
+    expect("NotEqual", input, input)
+    return single("IsNan", [input])
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Products of the elements of two vectors.
+
+    Examples
+    --------
+    >>> outer(Tensor([1.0, 2.0]), Tensor([3.0])).asnumpy().tolist()
+    [[3.0], [6.0]]
+    """
+    return single("Outer", [input, vec2])
+
+
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Angle of the point (other, input).
 
@@ -244,7 +309,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
-    if isinstance(dim, Tensor):
+    if isinstance(dim, (Tensor, float)):
         return (ops.maximum if name == "Max" else ops.minimum)(input, dim)
     return call(name, [input]) if dim is None else call(f"{name}Dim", [input, dim, keepdim])
 
@@ -345,6 +410,13 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     >>> norm(Tensor([3.0, 4.0])).item(), norm(Tensor([3.0, 4.0]), 1).item()
     (5.0, 7.0)
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For `norm_ext`, the `input` must be Tensor!, but get {type_text(input)}.")
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ScriptValueError(
+            f"For `norm_ext`, the value of `p` must be one of [int, float, inf, -inf, 'fro', 'nuc',] but got `{p}`."
+        )
+    expect("LinalgVectorNorm", input, 2.0 if p == "fro" else p, dim, keepdim, dtype)
     x = input if dtype is None else ops.cast(input, dtype)
     if p == 1:
         total: Tensor = ops.sum(ops.abs(x), dim, keepdim)
@@ -385,6 +457,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     >>> [grid.asnumpy().tolist() for grid in meshgrid(Tensor([1, 2]), Tensor([3, 4]))]
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
+    number_of("meshgrid", "indexing", indexing, ("ij", "xy"))
     listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     result: tuple[Tensor, ...] = ops.meshgrid(*listed, indexing=indexing)
     return result

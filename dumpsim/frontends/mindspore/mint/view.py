@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
@@ -65,7 +66,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return single("NarrowView", [input, dim, start, length])
 
 
-def select(input: Tensor, dim: int, index: int) -> Tensor:
+def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """Select one slice along an axis, which is removed.
 
     Examples
@@ -73,7 +74,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     >>> select(Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, -1).asnumpy()
     array([2., 4.], dtype=float32)
     """
-    return single("SelectExtView", [input, dim, index])
+    is_number = isinstance(index, Tensor) and index.size == 1 and isinstance(input, Tensor) and type(dim) is int
+    place = index.item() if is_number and capturing() is None else index
+    return single("SelectExtView", [input, dim, place])
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:

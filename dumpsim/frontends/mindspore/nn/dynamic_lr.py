@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
-from dumpsim.frontends.mindspore._checkparam import check_positive_int
+from dumpsim.frontends.mindspore._checkparam import (
+    check_is_float,
+    check_non_negative_float,
+    check_positive_float,
+    check_positive_int,
+    check_value_type,
+)
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.common._operandtypes import type_text
 
 __all__ = [
     "cosine_decay_lr",
@@ -19,14 +26,23 @@ __all__ = [
 ]
 
 
-def _positive(value: int, name: str, owner: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ScriptTypeError(f"For '{owner}', the '{name}' must be int, but got '{type(value).__name__}'.")
-    if value <= 0:
-        raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be int and must > 0, but got '{value}' with type 'int'."
+def _check_steps(**counts: Any) -> None:
+    for name, count in counts.items():
+        check_positive_int(count, name)
+
+
+def _check_float(value: Any, name: str, owner: str) -> None:
+    if not isinstance(value, float):
+        raise ScriptTypeError(
+            f"For '{owner}', the argument '{name}' must be type of float, but got '{name}' type: {type_text(value)}."
         )
-    return value
+
+
+def _check_decay(learning_rate: Any, decay_rate: Any, is_stair: Any, **counts: Any) -> None:
+    _check_steps(**counts)
+    check_positive_float(learning_rate, "learning_rate")
+    check_positive_float(decay_rate, "decay_rate")
+    check_value_type("is_stair", is_stair, [bool])
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
@@ -37,6 +53,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     >>> piecewise_constant_lr([2, 3], [0.1, 0.01])
     [0.1, 0.1, 0.01]
     """
+    check_value_type("milestone", milestone, (tuple, list))
+    check_value_type("learning_rates", learning_rates, (tuple, list))
     if len(milestone) != len(learning_rates):
         raise ScriptValueError(
             "For 'piecewise_constant_lr', the size of 'milestone' must be same with the size of 'learning_rates', "
@@ -46,7 +64,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     for index, (stop, rate) in enumerate(zip(milestone, learning_rates, strict=True)):
         if check_positive_int(stop, f"milestone[{index}]") < len(rates):
             raise ScriptValueError("For 'piecewise_constant_lr', the value of milestone must not decrease.")
-        rates += [float(rate)] * (stop - len(rates))
+        check_is_float(rate, f"learning_rates[{index}]")
+        rates += [rate] * (stop - len(rates))
     return rates
 
 
@@ -61,12 +80,11 @@ def exponential_decay_lr(
     >>> exponential_decay_lr(0.1, 0.5, 4, 1, 1)
     [0.1, 0.05, 0.025, 0.0125]
     """
-    owner = "exponential_decay_lr"
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(decay_epoch, "decay_epoch", owner)
+    counts = {"total_step": total_step, "step_per_epoch": step_per_epoch, "decay_epoch": decay_epoch}
+    _check_decay(learning_rate, decay_rate, is_stair, **counts)
     rates = []
-    for step in range(_positive(total_step, "total_step", owner)):
-        epochs = step // per_epoch / span
+    for step in range(total_step):
+        epochs = step // step_per_epoch / decay_epoch
         rates.append(learning_rate * decay_rate ** (math.floor(epochs) if is_stair else epochs))
     return rates
 
@@ -82,11 +100,13 @@ def natural_exp_decay_lr(
     >>> [round(rate, 4) for rate in natural_exp_decay_lr(0.1, 0.9, 3, 1, 2, True)]
     [0.1, 0.1, 0.0165]
     """
-    owner = "natural_exp_decay_lr"
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(decay_epoch, "decay_epoch", owner)
-    epochs = (step // per_epoch for step in range(_positive(total_step, "total_step", owner)))
-    return [learning_rate * math.e ** (-decay_rate * (epoch // span * span if is_stair else epoch)) for epoch in epochs]
+    counts = {"total_step": total_step, "step_per_epoch": step_per_epoch, "decay_epoch": decay_epoch}
+    _check_decay(learning_rate, decay_rate, is_stair, **counts)
+    epochs = (step // step_per_epoch for step in range(total_step))
+    return [
+        learning_rate * math.e ** (-decay_rate * (epoch // decay_epoch * decay_epoch if is_stair else epoch))
+        for epoch in epochs
+    ]
 
 
 def inverse_decay_lr(
@@ -100,13 +120,12 @@ def inverse_decay_lr(
     >>> inverse_decay_lr(0.1, 1.0, 3, 1, 1)
     [0.1, 0.05, 0.03333333333333333]
     """
-    owner = "inverse_decay_lr"
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(decay_epoch, "decay_epoch", owner)
+    counts = {"total_step": total_step, "step_per_epoch": step_per_epoch, "decay_epoch": decay_epoch}
+    _check_decay(learning_rate, decay_rate, is_stair, **counts)
     rates = []
-    for step in range(_positive(total_step, "total_step", owner)):
-        epoch = step // per_epoch
-        grown = decay_rate * (epoch // span) if is_stair else decay_rate * epoch / span
+    for step in range(total_step):
+        epoch = step // step_per_epoch
+        grown = decay_rate * (epoch // decay_epoch) if is_stair else decay_rate * epoch / decay_epoch
         rates.append(learning_rate / (1 + grown))
     return rates
 
@@ -122,14 +141,17 @@ def polynomial_decay_lr(
     >>> polynomial_decay_lr(1.0, 0.5, 4, 1, 2, 1.0)
     [1.0, 0.75, 0.5, 0.5]
     """
-    owner = "polynomial_decay_lr"
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(decay_epoch, "decay_epoch", owner)
+    check_positive_float(learning_rate, "learning_rate")
+    _check_float(end_learning_rate, "end_learning_rate", "polynomial_decay_lr")
+    check_non_negative_float(end_learning_rate, "end_learning_rate")
+    check_positive_float(power, "power")
+    _check_steps(total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
+    check_value_type("update_decay_epoch", update_decay_epoch, [bool])
     rates = []
-    for step in range(_positive(total_step, "total_step", owner)):
-        epoch, whole = step // per_epoch, span
+    for step in range(total_step):
+        epoch, whole = step // step_per_epoch, decay_epoch
         if update_decay_epoch:
-            whole = span * max(math.ceil(epoch / span), 1)
+            whole = decay_epoch * max(math.ceil(epoch / decay_epoch), 1)
         share = 1 - min(epoch, whole) / whole
         rates.append((learning_rate - end_learning_rate) * share**power + end_learning_rate)
     return rates
@@ -143,11 +165,11 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     >>> warmup_lr(0.1, 3, 1, 2)
     [0.0, 0.05, 0.1]
     """
-    owner = "warmup_lr"
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(warmup_epoch, "warmup_epoch", owner)
-    epochs = (min(step // per_epoch, span) for step in range(_positive(total_step, "total_step", owner)))
-    return [learning_rate * epoch / span for epoch in epochs]
+    _check_float(learning_rate, "learning_rate", "warmup_lr")
+    check_non_negative_float(learning_rate, "learning_rate")
+    _check_steps(warmup_epoch=warmup_epoch, total_step=total_step, step_per_epoch=step_per_epoch)
+    epochs = (min(step // step_per_epoch, warmup_epoch) for step in range(total_step))
+    return [learning_rate * epoch / warmup_epoch for epoch in epochs]
 
 
 def cosine_decay_lr(
@@ -160,17 +182,18 @@ def cosine_decay_lr(
     >>> cosine_decay_lr(0.0, 1.0, 3, 1, 2)
     [1.0, 0.5, 0.0]
     """
-    owner = "cosine_decay_lr"
+    _check_float(min_lr, "min_lr", "cosine_decay_lr")
+    check_non_negative_float(min_lr, "min_lr")
+    check_positive_float(max_lr, "max_lr")
+    _check_steps(total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
     if min_lr >= max_lr:
         raise ScriptValueError(
-            f"For '{owner}', the 'max_lr' must be greater than the 'min_lr', "
+            "For 'cosine_decay_lr', the 'max_lr' must be greater than the 'min_lr', "
             f"but got 'max_lr' value: {max_lr}, 'min_lr' value: {min_lr}."
         )
-    per_epoch = _positive(step_per_epoch, "step_per_epoch", owner)
-    span = _positive(decay_epoch, "decay_epoch", owner)
     half = 0.5 * (max_lr - min_lr)
-    epochs = (min(step // per_epoch, span) for step in range(_positive(total_step, "total_step", owner)))
-    return [min_lr + half * (1.0 + math.cos(math.pi * epoch / span)) for epoch in epochs]
+    epochs = (min(step // step_per_epoch, decay_epoch) for step in range(total_step))
+    return [min_lr + half * (1.0 + math.cos(math.pi * epoch / decay_epoch)) for epoch in epochs]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,8 +5,10 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
+from dumpsim.frontends.mindspore._checkparam import check_positive_float
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import type_text
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn._check import positive_int, typed
@@ -138,7 +140,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
-        self.start_learning_rate = _positive(learning_rate, "learning_rate", self.cls_name)
+        self.start_learning_rate = check_positive_float(learning_rate, "learning_rate")
         self.end_learning_rate = _not_negative(end_learning_rate, "end_learning_rate", self.cls_name)
         self.decay_steps = positive_int(decay_steps, "decay_steps", self.cls_name)
         self.update_decay_steps = typed(update_decay_steps, "update_decay_steps", [bool], self.cls_name)
@@ -180,7 +182,7 @@ def _not_negative(value: Any, name: str, owner: str) -> float:
     """Return `value` if it is a float of at least 0."""
     if not isinstance(value, float):
         raise ScriptTypeError(
-            f"For '{owner}', the argument '{name}' must be type of float, but got '{name}' type: {type(value)}."
+            f"For '{owner}', the argument '{name}' must be type of float, but got '{name}' type: {type_text(value)}."
         )
     if value < 0:
         raise ScriptValueError(

@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, nearest
 from dumpsim.frontends.mindspore._standin import vendored
+from dumpsim.frontends.mindspore.common._operandtypes import type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = [
@@ -34,6 +35,11 @@ class _UnknownMetricError(ScriptValueError, KeyError):
 
 def _array(value: Any) -> Any:
     return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _is_one_hot(label: Any) -> bool:
+    """Whether labels are rows of zeros with a single one."""
+    return label.ndim > 1 and bool((label**2 == label).all()) and bool((label.sum(axis=1) == 1).all())
 
 
 class Metric:
@@ -108,7 +114,13 @@ class Accuracy(_Mean):
         if self.eval_type == "multilabel":
             right = np.all(predicted == label, axis=tuple(range(1, predicted.ndim)))
         else:
-            label = label.argmax(axis=1) if label.ndim == predicted.ndim else label
+            label = label.argmax(axis=1) if label.ndim == predicted.ndim and _is_one_hot(label) else label
+            if predicted.ndim != label.ndim + 1:
+                raise ScriptValueError(
+                    "In classification case, the dimension of y_pred (predicted value) should equal to the dimension "
+                    f"of y (true value) add 1, but got y_pred dimension: {predicted.ndim} and y dimension: "
+                    f"{label.ndim}."
+                )
             right = predicted.argmax(axis=1) == label
         self._total += float(right.sum())
         self._count += int(right.size)
@@ -128,20 +140,27 @@ class TopKCategoricalAccuracy(_Mean):
     def __init__(self, k: int) -> None:
         if isinstance(k, bool) or not isinstance(k, int):
             raise ScriptTypeError(
-                f"The argument 'k' should be an int, but got type {type(k).__name__}", where=type(self).__name__
+                "For 'TopKCategoricalAccuracy', the type of the argument 'k' should be int, but got 'k' type: "
+                f"{type_text(k)}."
             )
         if k < 1:
-            raise ScriptValueError(f"The argument 'k' must be at least 1, but got {k}.", where=type(self).__name__)
+            raise ScriptValueError(
+                f"For 'TopKCategoricalAccuracy', the argument 'k' must be at least 1, but got 'k' value: {k}."
+            )
         self.k = k
         super().__init__()
 
     def update(self, *inputs: Any) -> None:
         """Add the predictions and labels of a batch."""
-        predicted, label = self._pair(inputs)
-        label = label.argmax(axis=1) if label.ndim == predicted.ndim and label.shape[1:] != (1,) else label
-        label = label.reshape(-1, 1)
+        if len(inputs) != 2:
+            raise ScriptValueError(
+                "For 'TopKCategoricalAccuracy.update', it needs 2 inputs (predicted value, true value), but got "
+                f"'inputs' size: {len(inputs)}."
+            )
+        predicted, label = _array(inputs[0]), _array(inputs[1])
+        label = label.argmax(axis=1) if label.ndim == predicted.ndim and _is_one_hot(label) else label
         best = predicted.argsort(axis=1)[:, : -(self.k + 1) : -1]
-        self._total += float((best == label).sum())
+        self._total += float(np.equal(best, np.repeat(label.reshape(-1, 1), self.k, axis=1)).sum())
         self._count += int(label.shape[0])
 
 
@@ -182,7 +201,13 @@ class Loss(_Mean):
 
     def update(self, *inputs: Any) -> None:
         """Add the loss of a batch."""
+        if len(inputs) != 1:
+            raise ScriptValueError(f"For 'Loss.update', it needs 1 input (loss), but got {len(inputs)}")
         loss = _array(inputs[0])
+        if loss.ndim > 1:
+            raise ScriptValueError(
+                f"For 'Loss.update', the dimension of your input (loss) must be 1, but got {loss.ndim}."
+            )
         self._total += float(loss.mean() if loss.ndim else loss)
         self._count += 1
 

@@ -11,11 +11,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from dumpsim.core.errors import ScriptValueError, nearest
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, nearest
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import type_text
 from dumpsim.ops.attention import LAYOUTS
 
-__all__ = ["PrimitiveSignature", "signature_of"]
+__all__ = ["PrimitiveSignature", "number_of", "signature_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,24 @@ Xdivy(): x, y
 
 _FORMATS = ("NCHW", "NHWC", "NHWC4", "HWKC", "HWCK", "KCHW", "CKHW", "KHWC", "CHWK", "HW", "HW4", "NC", "NC4", "NC4HW4")
 _REDUCTIONS = ("sum", "mean", "none")
+
+
+def number_of(owner: str, name: str, value: Any, names: tuple[str, ...] = _REDUCTIONS) -> int:
+    """Return the number of a name that a function passes on to a primitive.
+
+    Examples
+    --------
+    >>> number_of("smooth_l1_loss", "reduction", "avg")
+    Traceback (most recent call last):
+        ...
+    dumpsim.core.errors.ScriptValueError: Failed to convert the value "avg" of input 'reduction' of \
+'smooth_l1_loss' to enum.
+    """
+    if not isinstance(value, str):
+        raise ScriptTypeError(f"For '{owner}', the input '{name}' should be a str, but got {type_text(value)}.")
+    if value not in names:
+        raise ScriptValueError(f"Failed to convert the value \"{value}\" of input '{name}' of '{owner}' to enum.")
+    return names.index(value)
 
 
 def data_format(value: Any) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _dumping
+from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore._session import context_level
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common.jit_config import JitConfig
@@ -202,11 +203,7 @@ def data_sink(
     ScriptValueError
         For a size below 1, on the CPU, which has no data sink, and for a data set that is already used.
     """
-    if isinstance(sink_size, bool) or not isinstance(sink_size, int):
-        raise ScriptTypeError(
-            f"For 'Data sink', the type of 'sink_size' should be 'int', but got '{sink_size}' with type "
-            f"'{type(sink_size).__name__}'."
-        )
+    check_value_type("sink_size", sink_size, [int], "Data sink")
     if sink_size <= 0:
         raise ScriptValueError(f"The 'sink_size' must be positive, but got sink_size {sink_size}.")
     if get_context("device_target") == "CPU":

@@ -8,6 +8,7 @@ import numpy as np
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import type_text
 from dumpsim.frontends.mindspore.dataset import config
 from dumpsim.frontends.mindspore.dataset.vision._resample import output_size, resample
 from dumpsim.frontends.mindspore.dataset.vision.utils import Inter
@@ -31,6 +32,8 @@ Array = np.ndarray[Any, Any]
 
 
 def _image(value: Any, owner: str) -> Array:
+    if not isinstance(value, np.ndarray) and not type(value).__module__.startswith("PIL."):
+        raise ScriptTypeError(f"Input should be NumPy or PIL image, got {type_text(value)}.")
     image = np.asarray(value)
     if image.ndim not in (2, 3):
         raise ScriptRuntimeError(f"{owner}: image shape should be <H,W> or <H,W,C>, but got rank: {image.ndim}")

@@ -9,7 +9,8 @@ from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import check_has_shape, expect, takes
+from dumpsim.frontends.mindspore.common._overloads import check
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.mint._renamed import checked, find
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -53,6 +54,7 @@ def _pair(value: Any) -> tuple[int, int]:
 
 def _implicit(input: Tensor, dim: int | None) -> int:
     """Return the default axis of softmax."""
+    check_has_shape(input)
     if dim is not None:
         return dim
     return 0 if input.ndim in (0, 1, 3) else 1
@@ -96,7 +98,10 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 @takes("Embedding")
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: Any = None) -> Tensor:
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+) -> Tensor:  # fmt: skip
     """Rows of a table.
 
     Examples
@@ -104,8 +109,10 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     >>> embedding(Tensor([1]), Tensor([[1.0, 2.0], [3.0, 4.0]])).asnumpy()
     array([[3., 4.]], dtype=float32)
     """
-    if padding_idx is not None or max_norm is not None:
-        raise UnsupportedError("padding_idx and max_norm are not emulated", where="mint.nn.functional.embedding")
+    if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
+        raise UnsupportedError(
+            "padding_idx, max_norm and scale_grad_by_freq are not emulated", where="mint.nn.functional.embedding"
+        )
     return single("Embedding", [input, weight, None, None, 2.0, False])
 
 
@@ -142,6 +149,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     >>> F.pad(Tensor([1.0]), (1, 2)).asnumpy()
     array([0., 1., 0., 0.], dtype=float32)
     """
+    if mode == "constant":
+        expect("ConstantPadND", input, pad, 0 if value is None else value)
     if mode != "constant" or len(pad) % 2 or len(pad) > 2 * input.ndim:
         padded: Tensor = ops.pad(input, pad, mode, value)
         return padded
@@ -173,6 +182,7 @@ def conv2d(
     >>> conv2d(Tensor(np.ones((1, 1, 3, 3), np.float32)), Tensor(np.ones((1, 1, 3, 3), np.float32)), padding=1).shape
     (1, 1, 3, 3)
     """
+    check("mint.conv2d", (input, weight, bias, stride, padding, dilation, groups), {})
     if isinstance(padding, str):
         mode, amounts = padding, (0, 0, 0, 0)
     else:
@@ -209,6 +219,10 @@ def avg_pool2d(
     >>> avg_pool2d(Tensor(np.arange(4.0, dtype=np.float32).reshape(1, 1, 2, 2)), 2).asnumpy()
     array([[[[1.5]]]], dtype=float32)
     """
+    expect(
+        "AvgPool2D", input, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode,
+        count_include_pad, divisor_override,
+    )  # fmt: skip
     if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
         raise UnsupportedError(
             "ceil_mode, divisor_override and padding with count_include_pad=False are not emulated",
@@ -232,6 +246,7 @@ def batch_norm(
     >>> batch_norm(Tensor([[3.0]]), mean, var, eps=0.0).asnumpy()
     array([[1.]], dtype=float32)
     """
+    expect("BatchNormExt", input, weight, bias, running_mean, running_var, training, momentum, eps)
     channels = input.shape[1]
     gamma = Tensor(np.ones(channels, np.float32)) if weight is None else weight
     beta = Tensor(np.zeros(channels, np.float32)) if bias is None else bias
@@ -248,9 +263,11 @@ def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = N
     >>> group_norm(Tensor([[1.0, 3.0]]), 1, eps=0.0).asnumpy()
     array([[-1.,  1.]], dtype=float32)
     """
+    check_has_shape(input)
     channels = input.shape[1]
     gamma = Tensor(np.ones(channels), input.dtype) if weight is None else weight
     beta = Tensor(np.zeros(channels), input.dtype) if bias is None else bias
+    expect("GroupNorm", input, num_groups, gamma, beta, eps)
     result: Tensor = call("GroupNorm", [input, num_groups, gamma, beta, eps])[0]
     return result
 
@@ -286,6 +303,10 @@ def nll_loss(
     >>> nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
     2.0
     """
+    if isinstance(input, Tensor) and input.ndim > 2:
+        expect("NLLLoss2d", input, target, weight, reduction, ignore_index)
+    elif weight is not None:
+        expect("NLLLoss", input, target, weight, reduction, ignore_index)
     rows, classes = _rows(input, target)
     loss: Tensor = ops.nll_loss(rows, classes, weight, ignore_index, reduction)
     return loss if reduction != "none" or input.ndim < 3 else ops.reshape(loss, target.shape)

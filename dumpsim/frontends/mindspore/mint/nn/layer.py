@@ -11,6 +11,7 @@ from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore._vendor import entries
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import expect
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Normal, Uniform, initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.mint._renamed import signature_of
@@ -113,6 +114,7 @@ class Flatten(Cell):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def construct(self, input: Any) -> Any:
+        expect("FlattenExt", input, self.start_dim, self.end_dim)
         return ops.flatten(input, start_dim=self.start_dim, end_dim=self.end_dim)
 
 

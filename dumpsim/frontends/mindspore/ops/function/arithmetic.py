@@ -12,8 +12,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._capture.values import abstract_of
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import check
+from dumpsim.frontends.mindspore.common._operandtypes import check, check_implicit, expect
 from dumpsim.frontends.mindspore.common._overloads import overloaded
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
@@ -66,6 +65,8 @@ def _check_operands(op_type: str, *values: Any) -> None:
         return
     if capturing() is None and len(values) == len(find(op_type).operands):
         check(find(op_type), [Tensor(value) if isinstance(value, np.ndarray) else value for value in values], {})
+    if capturing() is None:
+        check_implicit(op_type, dict.fromkeys(range(len(values)), "var"), values)
     for value in values:
         if not isinstance(value, Tensor) and not is_number(value) and not isinstance(value, np.ndarray):
             raise ScriptTypeError(
@@ -138,6 +139,7 @@ def _muls(input: Tensor, other: Any) -> Tensor:
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Quotient; a `rounding_mode` "floor" or "trunc" uses the composite operator DivMod. [observed 2.10]"""
     if rounding_mode in ("floor", "trunc"):
+        expect("DivMod", input, other)
         return single("DivMod", [*promote("DivMod", input, other), 2 if rounding_mode == "floor" else 1])
     if rounding_mode is not None:
         raise ScriptValueError("For ops.div, rounding_mode value should be None, 'floor' or 'trunc'.")
@@ -255,42 +257,38 @@ def less_equal(input: Any, other: Any) -> Tensor:
 le = less_equal
 
 
-def _no_floats(name: str, input: Any, other: Any) -> None:
-    for argument, value in (("x", input), ("y", other)):
-        kind = value.dtype if isinstance(value, Tensor) else mstype.type_of(type(value))
-        if kind.kind not in ("bool", "int", "uint"):
-            names = ("Bool", "Int16", "Int32", "Int64", "Int8", "UInt16", "UInt32", "UInt64", "UInt8")
-            allowed = ", ".join(f"Tensor[{one}]" for one in names)
-            raise ScriptTypeError(
-                f"For primitive[{name}], the input argument[{argument}] must be a type of {{{allowed}}}, but got "
-                f"Tensor[{kind}]."
-            )
+def _bitwise(name: str, input: Any, other: Any) -> Tensor:
+    x, y = promote(name, input, other)
+    if x._dtype.kind not in ("bool", "int", "uint"):
+        names = ("Bool", "Int16", "Int32", "Int64", "Int8", "UInt16", "UInt32", "UInt64", "UInt8")
+        allowed = ", ".join(f"Tensor[{one}]" for one in names)
+        raise ScriptTypeError(
+            f"For primitive[{name}], the input argument[x] must be a type of {{{allowed}}}, but got Tensor[{x._dtype}]."
+        )
+    return single(name, [x, y])
 
 
 @parsed_once
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Bitwise and."""
-    _no_floats("BitwiseAnd", input, other)
-    return binary("BitwiseAnd", input, other)
+    return _bitwise("BitwiseAnd", input, other)
 
 
 @parsed_once
 def bitwise_or(input: Any, other: Any) -> Tensor:
     """Bitwise or."""
-    _no_floats("BitwiseOr", input, other)
-    return binary("BitwiseOr", input, other)
+    return _bitwise("BitwiseOr", input, other)
 
 
 @parsed_once
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """Bitwise exclusive or."""
-    _no_floats("BitwiseXor", input, other)
-    return binary("BitwiseXor", input, other)
+    return _bitwise("BitwiseXor", input, other)
 
 
 def invert(input: Tensor) -> Tensor:
-    """``~``: LogicalNot, even for numbers. [observed 2.10]"""
-    return single("LogicalNot", [input])
+    """Invert every bit of integers; the operator ``~`` is LogicalNot, even for numbers. [2.10 observed]"""
+    return single("Invert", [input])
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
 """Bounds on the norm of tensors."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import elementwise
@@ -17,7 +17,7 @@ from dumpsim.frontends.mindspore.ops.function.shape import reshape, stack
 __all__ = ["clip_by_global_norm", "clip_by_norm"]
 
 
-def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: Any = None) -> Sequence[Tensor]:
+def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
     """Scale tensors so that their joint norm is at most `clip_norm`.
 
     Raises
@@ -30,12 +30,17 @@ def clip_by_global_norm(x: Sequence[Tensor], clip_norm: float = 1.0, use_norm: A
     >>> [t.asnumpy().tolist() for t in clip_by_global_norm((Tensor([3.0]), Tensor([4.0])), 2.5)]
     [[1.5], [2.0]]
     """
+    check_value_type("clip_norm", clip_norm, [int, float], "clip_by_global_norm")
+    if clip_norm <= 0:
+        raise ScriptValueError(f"For 'clip_by_global_norm', the argument 'clip_norm' must > 0.0, but got {clip_norm}.")
+    if use_norm is not None:
+        raise ScriptValueError(
+            f"For '_ClipByGlobalNorm', input 'use_norm' only supports None currently, but got 'use_norm': {use_norm}"
+        )
+    if isinstance(x, Tensor) and capturing() is None:
+        return clip_by_global_norm((x,), clip_norm)[0]
     if not isinstance(x, (tuple, list)):
         raise ScriptTypeError(f"x is a {type(x).__name__}", where="ops.clip_by_global_norm", allowed=("tuple", "list"))
-    if clip_norm <= 0:
-        raise ScriptValueError(f"clip_norm is {clip_norm}", where="ops.clip_by_global_norm", allowed=("above 0",))
-    if use_norm is not None:
-        raise ScriptTypeError("use_norm is not None", where="ops.clip_by_global_norm")
     squares = tuple(single("ExpandDims", [reduce_sum(_square(tensor)), 0]) for tensor in x)
     norm = single("Sqrt", [single("AddN", [squares]) if len(squares) > 1 else squares[0]])
     bound = Tensor(np.array([clip_norm], norm._dtype.numpy))

@@ -7,14 +7,15 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
+from dumpsim.frontends.mindspore._checkparam import check_positive_int, check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import check_is_tensor, expect, takes, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, muls, sub
 from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
 from dumpsim.frontends.mindspore.ops.function.further import interpolate
-from dumpsim.frontends.mindspore.ops.function.shape import slice, strided_slice
+from dumpsim.frontends.mindspore.ops.function.shape import axes_of, slice, strided_slice
 
 __all__ = [
     "cosine_similarity",
@@ -51,14 +52,15 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     ValueError
         For axes out of range, or named twice.
     """
-    sources = (source,) if isinstance(source, int) else tuple(source)
-    targets = (destination,) if isinstance(destination, int) else tuple(destination)
-    if len(sources) != len(targets) or any(not -x.ndim <= axis < x.ndim for axis in (*sources, *targets)):
+    if not isinstance(x, Tensor):
+        raise ScriptTypeError("the input x must be Tensor!")
+    sources, targets = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(sources) != len(targets):
         raise ScriptValueError(
-            f"For 'moveaxis', 'source' {source} and 'destination' {destination} must be axes of a {x.ndim}-D tensor, "
-            "equally many."
+            "For `source` and `destination` arguments, the number of elements must be the same, but got 'source': "
+            f"{len(sources)} and 'destination': {len(targets)}."
         )
-    taken = dict(zip((t % x.ndim for t in targets), (s % x.ndim for s in sources), strict=True))
+    taken = dict(zip(targets, sources, strict=True))
     if len(taken) != len(sources) or len(set(taken.values())) != len(sources):
         raise ScriptValueError(f"For 'moveaxis', an axis of {source} or {destination} is named twice.")
     rest = iter(axis for axis in range(x.ndim) if axis not in taken.values())
@@ -86,6 +88,13 @@ def vstack(inputs: Sequence[Tensor]) -> Tensor:
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join tensors horizontally; vectors are joined end to end."""
+    if not isinstance(tensors, (tuple, list)):
+        raise ScriptTypeError(f"For hstack, the input must be list or tuple, but got {type_text(tensors)}.")
+    if not tensors:
+        raise ScriptValueError("For hstack, the input can not be empty.")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise ScriptTypeError(f"For hstack, the input element must be tensor, but got {type_text(tensor)}.")
     raised = _at_least(tensors, 1)
     return inner_single("Concat", [tuple(raised), 0 if raised[0].ndim == 1 else 1])
 
@@ -108,14 +117,21 @@ def trace(input: Tensor) -> Tensor:
 def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """Return the softmax of the negated elements, converted to `dtype` if it is given."""
     operand = x if dtype is None else unshared_cast(x, dtype)
+    expect("Softmax", operand, (axis,) if isinstance(axis, int) else axis)
     return single("Softmax", [muls(operand, -1), axis])
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Turn pixels into channels: ``(..., C, H * r, W * r)`` becomes ``(..., C * r * r, H, W)``."""
-    if downscale_factor < 1 or input.ndim < 3 or any(n % downscale_factor for n in input.shape[-2:]):
+    check_positive_int(downscale_factor, "downscale_factor")
+    check_is_tensor("input", input, "pixel_unshuffle")
+    if input.ndim < 3:
         raise ScriptValueError(
-            f"For 'pixel_unshuffle', {downscale_factor} must divide height and width of 'input' {input.shape}."
+            f"For pixel_unshuffle, the dimension of `input` should be larger than 2, but got {input.ndim}."
+        )
+    if any(n % downscale_factor for n in input.shape[-2:]):
+        raise ScriptValueError(
+            "For 'pixel_unshuffle', the length of second to last 2 dimension should be divisible by downscale_factor."
         )
     *batch, channels, height, width = input.shape
     rows, columns, r, count = height // downscale_factor, width // downscale_factor, downscale_factor, len(batch)
@@ -130,6 +146,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
     def total(product: Tensor) -> Tensor:
         return single("SumExt", [product, (dim,), False, None])
 
+    expect("Mul", x1, x2)
     lengths = mul(total(mul(x1, x1)), total(mul(x2, x2)))
     return div(total(mul(x1, x2)), single("Sqrt", [single("Maximum", [lengths, eps * eps])]))
 
@@ -150,8 +167,11 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     ValueError
         For a `delta` that is not positive, or another reduction.
     """
+    check_is_tensor("input", input, "huber_loss")
+    check_is_tensor("target", target, "huber_loss")
+    check_value_type("delta", delta, [int, float], "huber_loss")
     if delta <= 0:
-        raise ScriptValueError(f"For 'huber_loss', 'delta' must be positive, but got {delta}.")
+        raise ScriptValueError(f"For 'huber_loss', the argument 'delta' must > 0.0, but got {delta}.")
     size = single("Abs", [sub(input, target)])
     near = mul(mul(size, size), 0.5)
     far = mul(sub(size, 0.5 * delta), float(delta))
@@ -162,6 +182,14 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """``max(0, -target * (input1 - input2) + margin)``."""
+    for name, value in (("input1", input1), ("input2", input2), ("target", target)):
+        check_is_tensor(name, value, "margin_ranking_loss")
+    for name, value, other, owner in (("input1", input1, input2, "input2"), ("target", target, input1, "input1")):
+        if value._dtype != other._dtype:
+            raise ScriptTypeError(
+                f"For margin_ranking_loss, the {name} dtype should be equal to {owner} dtype, but got {name} dtype:"
+                f"{value._dtype}, {owner} dtype:{other._dtype}."
+            )
     gap = add(mul(single("Neg", [target]), sub(input1, input2)), float(margin))
     return _reduced(single("Maximum", [gap, 0.0]), reduction, "margin_ranking_loss")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import check_has_dtype, expect, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, div
@@ -44,7 +45,7 @@ def subtract(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
 def positive(input: Tensor) -> Tensor:
     """Return the tensor itself."""
     if not isinstance(input, Tensor):
-        raise ScriptTypeError(f"For 'positive', 'input' must be a Tensor, but got {type(input).__name__}.")
+        raise ScriptTypeError(f"For positive, input must be a Tensor, but got {type_text(input)}.")
     return input
 
 
@@ -88,7 +89,8 @@ def _angle(x: Tensor, times: float, by: float) -> Tensor:
         raise ScriptTypeError("The input x must be tensor")
     if x._dtype.kind != "float":
         raise ScriptTypeError(
-            f"the type of 'x' is {x._dtype.name}", where="x", allowed=("float16", "float32", "float64")
+            "The 'x' should be one of [mindspore.float16, mindspore.float32, mindspore.float64], but got "
+            f"'mindspore.{x._dtype.name}'."
         )
     if x._dtype.name == "float16":
         half: Tensor = x * Tensor._around(np.asarray(times / by, np.float16))
@@ -116,6 +118,12 @@ def rot90(input: Tensor, k: int, dims: Sequence[int]) -> Tensor:
     RuntimeError
         If both are the same axis.
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For `rot90`, the `input` must be Tensor!, but get {type_text(input)}.")
+    if type(k) is not int:
+        raise ScriptTypeError(f"For `rot90`, the `k` must be int!, but get {type_text(k)}.")
+    if not isinstance(dims, (tuple, list)):
+        raise ScriptTypeError(f"For `rot90`, the `dims` must be list or tuple!, but get {type_text(dims)}.")
     rank = input.ndim
     if len(dims) != 2:
         raise ScriptValueError(f"For `rot90`, total rotation dims must be 2, but get {len(dims)}.")
@@ -144,6 +152,9 @@ def _reversed(x: Tensor, axis: int) -> Tensor:
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product."""
+    for name, value in (("input", input), ("other", other)):
+        if not isinstance(value, Tensor):
+            raise ScriptTypeError(f"the {name} must be Tensor!")
     if not input.ndim or not other.ndim:
         return binary("Mul", input, other)
     rank = max(input.ndim, other.ndim)
@@ -157,6 +168,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 def count_nonzero(x: Tensor, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """Number of nonzero elements, as int32 unless `dtype` is given."""
+    check_has_dtype(x)
     there = binary("NotEqual", x, zeros(x.shape, x.dtype))
     total = single("ReduceSum", [single("Cast", [there, mstype.float32]), axis, keep_dims, False])
     return single("Cast", [total, mstype.int32 if dtype is None else dtype])
@@ -169,6 +181,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Any = None, bias: Any = N
         weight = ones(channels, input.dtype)
     if bias is None:
         bias = zeros(channels, input.dtype)
+    expect("GroupNorm", input, num_groups, weight, bias, eps)
     result: Tensor = single("GroupNorm", [input, num_groups, weight, bias, eps])[0]
     return result
 

@@ -4,14 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.core.dtype import DType
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import takes
+from dumpsim.frontends.mindspore.common._operandtypes import abstract_name, expect, takes, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops._signatures import number_of
 from dumpsim.frontends.mindspore.ops.function._single import single
-from dumpsim.frontends.mindspore.ops.function.elementwise import cast_type
+from dumpsim.frontends.mindspore.ops.function.arithmetic import is_number
+from dumpsim.frontends.mindspore.ops.function.elementwise import cast_type, not_cast
 
 __all__ = [
     "arange",
@@ -37,17 +40,24 @@ __all__ = [
 ]
 
 
-def _extents(size: Any) -> tuple[int, ...]:
+def _extents(size: Any, op_type: str = "") -> tuple[int, ...]:
     if isinstance(size, Tensor):
         size = size.tolist()
     extents = (size,) if isinstance(size, int) else tuple(int(n) for n in size)
-    if any(n < 0 for n in extents):
-        raise ScriptValueError(f"a negative extent in {extents}", where="shape")
+    for at, extent in enumerate(extents):
+        if extent < 0 and op_type:
+            article = "the" if op_type == "Ones" else "the the"  # [2.10 observed]
+            raise ScriptValueError(
+                f"For primitive[{op_type}], {article} {at}th dimension of input shape must be greater than or equal to "
+                f"0, but got {extent}."
+            )
+        if extent < 0:
+            raise ScriptValueError(f"a negative extent in {extents}", where="shape")
     return extents
 
 
-def _filled(size: Any, value: Any, dtype: Any) -> Tensor:
-    return Tensor._around(np.full(_extents(size), value, mstype.type_of(dtype).numpy))
+def _filled(size: Any, value: Any, dtype: Any, op_type: str = "FillV2") -> Tensor:
+    return Tensor._around(np.full(_extents(size, op_type), value, mstype.type_of(dtype).numpy))
 
 
 @takes("Zeros")
@@ -59,24 +69,40 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     >>> zeros((2,), mstype.int32)
     Tensor(shape=[2], dtype=Int32, value= [0, 0])
     """
-    return _filled(size, 0, dtype or mstype.float32)
+    return _filled(size, 0, dtype or mstype.float32, "Zeros")
 
 
 @takes("Ones")
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones."""
-    return _filled(shape, 1, dtype or mstype.float32)
+    return _filled(shape, 1, dtype or mstype.float32, "Ones")
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """Fill a shape with one value, as Int64 if `dtype` is None. [2.10 observed]"""
+    if not isinstance(size, (tuple, list)):
+        raise ScriptTypeError(f"For 'ops.full', 'size' must be a tuple or list of ints, but got {type_text(size)}.")
+    if dtype is not None and not isinstance(dtype, DType):
+        raise ScriptTypeError(f"For 'ops.full', 'dtype' must be mindspore.type, but got {dtype}.")
+    if not isinstance(fill_value, Tensor) and not is_number(fill_value):
+        raise not_cast(fill_value)
+    if isinstance(fill_value, Tensor) and fill_value.ndim > 1:
+        raise ScriptValueError(
+            "For primitive[FillV2], the dimension of the input [fill_value] must be in [0,1], but got "
+            f"{fill_value.ndim}."
+        )
+    if isinstance(fill_value, Tensor) and fill_value.size != 1:
+        raise ScriptValueError(
+            f"For primitive[FillV2], the size of the input [fill_value] must be equal to 1, but got {fill_value.size}."
+        )
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _filled(size, value, mstype.int64 if dtype is None else dtype)
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """Fill a shape with one value; the type is the first argument."""
-    return full(shape, value, dtype=type)
+    """Fill a shape with one value; the type is the first argument. An int as shape counts as (). [2.10 observed]"""
+    extents = () if isinstance(shape, int) else shape
+    return full(extents, value, dtype=None if type is None and is_number(value) else cast_type(type))
 
 
 @takes("ZerosLike")
@@ -93,7 +119,9 @@ def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """One value in the shape of a tensor."""
-    return _filled(input.shape, fill_value, dtype or input.dtype)
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For ops.full_like, the argument 'x' must be tensor, but got {type_text(input)}")
+    return full(input.shape, fill_value, dtype=input.dtype if dtype is None else dtype)
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
@@ -106,6 +134,18 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     """
     if end is None:
         start, end = 0, start
+    for bound in (start, end, step):
+        if not isinstance(bound, Tensor) and not is_number(bound):
+            raise ScriptTypeError(
+                "For arange, the input type must be int or float or a TensorScalar in [mindspore.int32, "
+                f"mindspore.float32, mindspore.int64, mindspore.float64], but got {abstract_name(bound)}"
+            )
+    shapes = [tuple(bound.shape) if isinstance(bound, Tensor) else () for bound in (start, end, step)]
+    if any(shapes):
+        raise ScriptValueError(
+            "For arange, the input args must be a TensorScalar, but got start shape:{}, end shape:{}, step "
+            "shape:{}".format(*shapes)
+        )
     bounds = [bound.item() if isinstance(bound, Tensor) else bound for bound in (start, end, step)]
     if bounds[2] == 0:
         raise ScriptValueError("For Range, delta cannot be equal to zero.")
@@ -115,6 +155,14 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000, *, dtype: Any = None) -> Tensor:
     """Alias of `arange`."""
+    expect("Range", start, end, step)
+    for bound in (start, end, step):
+        if isinstance(bound, Tensor) and bound.size != 1:
+            raise ScriptValueError(f"Can only convert tensor with one element to number, but got {bound!r}")
+    kinds = [bound.dtype if isinstance(bound, Tensor) else mstype.type_of(type(bound)) for bound in (start, end, step)]
+    if end is not None and len(set(kinds)) > 1:
+        names = ", ".join(map(str, kinds))
+        raise ScriptTypeError(f"For Range, the dtypes of inputs must be the same, but got ({names}).")
     return arange(start, end, step, dtype=dtype)
 
 
@@ -137,9 +185,8 @@ def one_hot(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, 
 
 def meshgrid(*inputs: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates."""
-    if indexing not in ("xy", "ij"):
-        raise ScriptValueError(f"Failed to convert the value \"{indexing}\" of input 'indexing' of 'Meshgrid' to enum.")
-    grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), int(indexing == "xy")])
+    number = number_of("Meshgrid", "indexing", indexing, ("ij", "xy"))
+    grids: tuple[Tensor, ...] = call("Meshgrid", [tuple(inputs), number])
     return grids
 
 

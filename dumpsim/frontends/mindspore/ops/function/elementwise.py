@@ -9,7 +9,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import not_a_type, takes
+from dumpsim.frontends.mindspore.common._operandtypes import expect, not_a_type, takes, type_name
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import binary, cast_to, is_number, maximum, minimum, promote
@@ -124,13 +124,18 @@ def cast_type(dtype: Any) -> mstype.Number:
     return mstype.type_of(dtype)
 
 
+def not_cast(value: Any) -> ScriptTypeError:
+    """Return the error of a cast of what is no tensor."""
+    return ScriptTypeError(f'Failed calling Cast with "Cast()(input={type_name(value)}, dtype=mindspore.dtype)".')
+
+
 def unshared_cast(input: Any, dtype: Any) -> Tensor:
     """Like `cast`, but in the scope of the call."""
     kind = cast_type(dtype)
     if is_number(input):
         return Tensor(input, kind)
     if not isinstance(input, Tensor):
-        raise ScriptTypeError(f"the operand is of type {type(input).__name__}", where="ops.cast", allowed=("Tensor",))
+        raise not_cast(input)
     if input._dtype == kind:
         return input
     return single("Cast", [input, kind])
@@ -144,6 +149,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> clamp(Tensor([1.0, 5.0]), 2.0, 3.0).asnumpy()
     array([2., 3.], dtype=float32)
     """
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        expect("ClampScalar", input, min, max)
     if min is None and max is None:
         raise ScriptValueError("For Clamp, at least one of 'min' or 'max' must not be None.")
     if isinstance(min, Tensor) or isinstance(max, Tensor):

@@ -4,9 +4,23 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore.common._operandtypes import takes, type_text
+from dumpsim.frontends.mindspore._capture.values import abstract_of
+from dumpsim.frontends.mindspore._checkparam import check_positive_int, check_value_type
+from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore.common._operandtypes import (
+    abstract_name,
+    check_has_dtype,
+    check_implicit,
+    check_is_tensor,
+    expect,
+    takes,
+    type_text,
+)
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
+from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number
+from dumpsim.ops.promotion import operand_type
+from dumpsim.ops.table import find
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -52,6 +66,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """``beta * input + alpha * sum(batch1 @ batch2)``, summed over the batch."""
+    expect("BatchMatMul", batch1, batch2)
     return single("Addbmm", [input, batch1, batch2, beta, alpha])
 
 
@@ -85,6 +100,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """The first half along `axis`, gated by the sigmoid of the second."""
+    expect("Split", x, axis, 2)
     return single("GLU", [x, axis])
 
 
@@ -115,7 +131,9 @@ def logsigmoid(x: Tensor) -> Tensor:
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Inverse of the sigmoid, for the operand clipped to ``[eps, 1 - eps]``."""
-    return single("Logit", [input, -1.0 if eps is None else float(eps)])
+    given = -1.0 if eps is None else eps
+    expect("Logit", input, given)
+    return single("Logit", [input, given])
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
@@ -157,9 +175,15 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int | None = None) -> T
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Turn channels into pixels: ``(..., C * r * r, H, W)`` becomes ``(..., C, H * r, W * r)``."""
-    if upscale_factor < 1 or input.ndim < 3 or input.shape[-3] % (upscale_factor * upscale_factor):
+    check_positive_int(upscale_factor, "upscale_factor")
+    check_is_tensor("input", input, "pixel_shuffle")
+    if input.ndim < 3:
         raise ScriptValueError(
-            f"For 'pixel_shuffle', {upscale_factor} squared must divide the channels of 'input' {input.shape}."
+            f"For pixel_shuffle, the dimension of `input` should be larger than 2, but got {input.ndim}."
+        )
+    if input.shape[-3] % (upscale_factor * upscale_factor):
+        raise ScriptValueError(
+            "For 'pixel_shuffle', the length of third to last dimension is not divisibleby `upscale_factor` squared."
         )
     *batch, channels, height, width = input.shape
     rest = channels // (upscale_factor * upscale_factor)
@@ -227,11 +251,36 @@ def index_add(
 
 
 def _written(op_type: str, variable: Any, indices: Any, updates: Any, **attrs: Any) -> Tensor:
-    for name, operand in (("input_x", variable), ("indices", indices), ("updates", updates)):
-        if not isinstance(operand, Tensor):
-            raise ScriptTypeError(f"For '{op_type}', '{name}' must be a Tensor, but got {type(operand).__name__}.")
+    """Write to a Parameter or tensor; op by op, numbers and tensors of another type are converted first."""
+    for name, value in attrs.items():
+        check_value_type(name, value, [bool], op_type)
+    if capturing() is None:
+        variable, updates = _of_one_type(op_type, variable, indices, updates)
     result: Tensor = call(op_type, [variable, indices, updates], attrs)
     return result
+
+
+def _of_one_type(op_type: str, variable: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
+    first, _, last = find(op_type).input_names
+    if isinstance(variable, Tensor) and (isinstance(updates, Tensor) or is_number(updates)):
+        kind = operand_type([abstract_of(variable), abstract_of(updates)])
+        if kind != variable._dtype:
+            raise ScriptTypeError(
+                "Data type conversion is not supported for a 'Parameter', nor for the input tensor of an in-place "
+                f"operator, the argument[{first}]'s data type of primitive[{op_type}] is {variable._dtype}, which "
+                f"cannot be converted to data type {kind} automatically."
+            )
+    check_implicit(op_type, {0: first, 2: last}, [variable, indices, updates])
+    one_is_tensor = isinstance(variable, Tensor) or isinstance(updates, Tensor)
+    suffix = "" if op_type in ("ScatterSub", "ScatterNdUpdate") else " type"
+    for name, value in (("indices", indices), ("input_x", variable)):
+        if not isinstance(value, Tensor) and not (name == "input_x" and one_is_tensor):
+            given = "Int64" if isinstance(value, bool) else abstract_name(value)
+            raise ScriptTypeError(
+                f"For Primitive[{op_type}], the type of input argument[{name}{suffix}] must be Tensor but got {given}."
+            )
+    kind = operand_type([abstract_of(variable), abstract_of(updates)])
+    return cast_to(variable, kind), cast_to(updates, kind)
 
 
 def scatter_update(input_x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
@@ -307,11 +356,7 @@ def dtype(input_x: Tensor) -> Any:
     >>> dtype(Tensor([1.0]))
     mindspore.float32
     """
-    if not isinstance(input_x, Tensor):
-        raise ScriptTypeError(
-            "For Primitive[Dtype], the input argument[input_x] must be a Tensor, CSRTensor or COOTensor, but got "
-            f"{type_text(input_x)}."
-        )
+    check_has_dtype(input_x)
     return input_x.dtype
 
 

@@ -8,11 +8,29 @@ from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValue
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import after_tests, tested
 from dumpsim.frontends.mindspore._checkparam import check_value_type
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import neutral
-from dumpsim.frontends.mindspore.common._operandtypes import check_is_tensor, takes
+from dumpsim.frontends.mindspore.common._operandtypes import (
+    check_has_dtype,
+    check_has_shape,
+    check_is_tensor,
+    expect,
+    takes,
+)
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.ops._signatures import number_of
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import add, binary, cast_to, divs, greater, mul, muls, sub
+from dumpsim.frontends.mindspore.ops.function.arithmetic import (
+    add,
+    binary,
+    cast_to,
+    divs,
+    greater,
+    mul,
+    muls,
+    promote,
+    sub,
+)
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
 from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
 from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select, transpose
@@ -69,6 +87,7 @@ def relu6(x: Tensor) -> Tensor:
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit: by Erf, or by the operator GeLU if `approximate` is "tanh". [observed 2.10]"""
+    check_has_dtype(input)
     if approximate not in ("none", "tanh"):
         raise ScriptValueError(
             "For ops.gelu, approximate value should be either 'none' or 'tanh'.",
@@ -82,8 +101,11 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return output
 
 
-def silu(input: Tensor) -> Tensor:
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Product with the sigmoid: a composite operator. [observed 2.10]"""
+    expect("InplaceSiLU" if inplace else "SiLU", input)
+    if inplace:
+        raise UnsupportedError("in-place silu is not emulated", where="ops.silu(inplace=True)")
     return single("SiLU", [input])
 
 
@@ -131,6 +153,7 @@ def softmax(input: Tensor, axis: int = -1, *, dtype: Any = None) -> Tensor:
     array([0.5, 0.5], dtype=float32)
     """
     operand = cast_to(input, dtype) if dtype is not None else input
+    expect("Softmax", operand, axis)
     return inner_single("Softmax", [operand, axis if isinstance(axis, tuple) else (axis,)])
 
 
@@ -158,6 +181,8 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
     >>> dot(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])).asnumpy()
     array([[11.]], dtype=float32)
     """
+    check_has_shape(input)
+    check_has_shape(other)
     if input.ndim == other.ndim == 1:
         return reshape(mm(reshape(input, (1, -1)), reshape(other, (-1, 1))), ())
     if input.ndim < 2 or other.ndim < 2:
@@ -174,6 +199,8 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last axes of both."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and not (input.ndim and other.ndim):
+        return mul(input, other)
     if input.ndim == 1 or other.ndim == 1:
         left, right = (reshape(one, (1, -1)) if one.ndim == 1 else one for one in (input, other))
         return reshape(inner(left, right), (*input.shape[:-1], *other.shape[:-1]))
@@ -227,7 +254,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, seed: int | No
     return out
 
 
-@takes("LayerNormExt")
 def layer_norm(
     input: Tensor,
     normalized_shape: Any,
@@ -236,10 +262,12 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise, scale and shift the last axes."""
+    expect("LayerNormExt", input, normalized_shape)
     extents = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     axis = input.ndim - len(extents)
     gamma = weight if weight is not None else Tensor(np.ones(extents), input.dtype)
     beta = bias if bias is not None else Tensor(np.zeros(extents), input.dtype)
+    expect("LayerNormExt", input, normalized_shape, gamma, beta, eps)
     y: Tensor
     y, _, _ = call("LayerNorm", [input, gamma, beta, axis, axis, eps])
     return y
@@ -322,21 +350,30 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Squared differences."""
+    for name, value in (("input", input), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise ScriptTypeError(f"For ops.mse_loss, the `{name}` must be tensor")
+    if reduction not in ("mean", "none", "sum"):
+        raise ScriptValueError("For ops.mse_loss, `reduction` value should be either 'mean', 'none' or 'sum'.")
     after_tests(3)  # of both tensors and the reduction [wheel ops/function/nn_func.py]
     return _reduced(call("Square", [sub(input, target)]), reduction)
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Absolute differences."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ScriptValueError(f"For l1_loss, the 'reduction' must be in ['mean', 'sum', 'none'], but got {reduction}.")
     after_tests(1)  # of the reduction [wheel ops/function/nn_func.py]
     return _reduced(call("Abs", [sub(input, target)]), reduction)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Squares near 0, absolute differences further away."""
-    from dumpsim.frontends.mindspore.ops._signatures import _reduction
-
-    return single("SmoothL1Loss", [input, target, float(beta), _reduction(reduction)])
+    number = number_of("smooth_l1_loss", "reduction", reduction)
+    expect("SmoothL1Loss", input, target, beta)
+    if capturing() is None and isinstance(target, Tensor) and input._dtype != target._dtype:
+        input, target = promote("SmoothL1Loss", input, target)
+    return single("SmoothL1Loss", [input, target, float(beta), number])
 
 
 def cross_entropy(
@@ -425,9 +462,8 @@ def binary_cross_entropy(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Cross entropy of probabilities."""
-    from dumpsim.frontends.mindspore.ops._signatures import _reduction
-
-    return single("BinaryCrossEntropy", [logits, labels, weight, _reduction(reduction)])
+    number = number_of("BinaryCrossEntropy", "reduction", reduction)
+    return single("BinaryCrossEntropy", [logits, labels, weight, number])
 
 
 def binary_cross_entropy_with_logits(
@@ -438,9 +474,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
 ) -> Tensor:
     """Cross entropy of the sigmoid."""
-    from dumpsim.frontends.mindspore.ops._signatures import _reduction
-
-    return single("BCEWithLogitsLoss", [logits, label, weight, pos_weight, _reduction(reduction)])
+    number = number_of("BCEWithLogitsLoss", "reduction", reduction)
+    return single("BCEWithLogitsLoss", [logits, label, weight, pos_weight, number])
 
 
 def sigmoid_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import type_name, type_text
+from dumpsim.frontends.mindspore.common._operandtypes import expect, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import (
@@ -22,7 +22,7 @@ from dumpsim.frontends.mindspore.ops.function.arithmetic import (
     pow,
     sub,
 )
-from dumpsim.frontends.mindspore.ops.function.elementwise import negative, unshared_cast
+from dumpsim.frontends.mindspore.ops.function.elementwise import negative, not_cast, unshared_cast
 from dumpsim.frontends.mindspore.ops.function.shape import broadcast_to, reshape, select, swapaxes
 
 __all__ = [
@@ -95,6 +95,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     array([3., 7.], dtype=float32)
     """
     axes = options.pop("axis", dim)
+    expect("SumExt", input, axes, keepdim, dtype)
     kept = _keep_dims(bool(options.pop("keepdims", keepdim)), options)
     return single("SumExt", [input, axes, kept, dtype])
 
@@ -158,12 +159,12 @@ def reduce_mean(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
 
 def reduce_max(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Largest elements along axes."""
-    return single("ReduceMax", [x, _axes(axis), keep_dims])
+    return single("ReduceMax", [x, axis, keep_dims])
 
 
 def reduce_min(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Smallest elements along axes."""
-    return single("ReduceMin", [x, _axes(axis), keep_dims])
+    return single("ReduceMin", [x, axis, keep_dims])
 
 
 def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
@@ -191,20 +192,20 @@ def _chosen(input: Tensor, initial: Any, where: Any, extreme: Any) -> Tensor:
     """Return the elements to reduce: `initial` replaces those that the mask excludes, and bounds the others."""
     if initial is not None:
         if not is_number(initial):
-            raise ScriptTypeError(
-                f'Failed calling Cast with "Cast()(input_x={type_name(initial)}, dtype=mindspore.dtype)".'
-            )
+            raise not_cast(initial)
         initial = Tensor(np.full(input.shape, initial), input._dtype)
         input = extreme(input, initial)
-    if isinstance(where, Tensor):
+    if isinstance(where, Tensor) or where is False:
         if initial is None:
             raise ScriptValueError("initial value must be provided for where masks")
-        input = select(broadcast_to(where, input.shape), input, initial)
+        mask = where if isinstance(where, Tensor) else Tensor(where)
+        input = select(broadcast_to(mask, input.shape), input, initial)
     return input
 
 
 def reduce_all(input: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements along axes are true."""
+    expect("ReduceAll", input, axis, keep_dims)
     return inner_single("ReduceAll", [input, _axes(axis), keep_dims])
 
 
@@ -304,6 +305,7 @@ def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
     """Standard deviation along axes, with `ddof` subtracted from the count: the first output of ReduceStd."""
     if ddof not in (0, 1):
         return std_by_sums(input, axis, ddof, keepdims)
+    expect("ReduceStd", input, () if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,))
     output: Tensor = call("ReduceStd", [input, _axes(axis), bool(ddof), bool(keepdims)])[0]
     return output
 

@@ -8,8 +8,17 @@ import numpy as np
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
+from dumpsim.frontends.mindspore._checkparam import check_is_int, check_value_type
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
-from dumpsim.frontends.mindspore.common._operandtypes import abstract_name, takes, type_text
+from dumpsim.frontends.mindspore.common._operandtypes import (
+    abstract_name,
+    check_has_dtype,
+    check_has_shape,
+    expect,
+    takes,
+    type_text,
+)
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
 from dumpsim.frontends.mindspore.ops.function.arithmetic import cast_to, is_number, promote
@@ -38,6 +47,7 @@ __all__ = [
     "scatter_nd",
     "select",
     "shape",
+    "shape_",
     "size",
     "slice",
     "split",
@@ -108,17 +118,31 @@ swapdims = swapaxes
 
 def movedim(x: Tensor, source: int, destination: int) -> Tensor:
     """Move one axis to another position."""
-    order = [axis for axis in range(x.ndim) if axis != _axis(source, x.ndim)]
-    order.insert(_axis(destination, x.ndim), _axis(source, x.ndim))
+    if not isinstance(x, Tensor):
+        raise ScriptTypeError("the input x must be Tensor!")
+    sources, places = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(sources) != len(places):
+        raise ScriptValueError(
+            "For `source` and `destination` arguments, the number of elements must be the same, but got 'source': "
+            f"{len(sources)} and 'destination': {len(places)}."
+        )
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
     return single("Transpose", [x, tuple(order)])
 
 
 def _axis(axis: int, rank: int) -> int:
+    if not isinstance(axis, int):
+        raise ScriptTypeError(f"The axes must be integers, but got {type_text(axis)}")
     if not -rank <= axis < max(rank, 1):
-        raise ScriptValueError(
-            f"axis {axis} is out of range for a tensor with {rank} axes", allowed=(f"[{-rank}, {rank})",)
-        )
+        raise ScriptValueError(f"The 'axis' must be in the range of [-{rank}, {rank}), but got {axis}.")
     return axis % max(rank, 1)
+
+
+def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+    """Return one axis or several as a tuple, counted from 0."""
+    return tuple(_axis(axis, rank) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
 
 
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
@@ -129,6 +153,12 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
     >>> flatten(Tensor([[[1, 2], [3, 4]]])).shape
     (1, 4)
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError("For 'flatten', argument 'input' must be Tensor.")
+    if type(start_dim) is not int or type(end_dim) is not int:
+        raise ScriptTypeError("For 'flatten', both 'start_dim' and 'end_dim' must be int.")
+    if not isinstance(order, str):
+        raise ScriptTypeError(f"For Tensor.flatten, the parameter 'order' must be a string, but got {type_text(order)}")
     if order not in ("C", "F"):
         raise ScriptValueError(f"For Tensor.flatten, the parameter 'order' must be 'C' or 'F', but got '{order}'")
     if order == "F":
@@ -195,6 +225,13 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """Split into the slices along an axis, which is removed."""
+    check_value_type("axis", axis, [int], "Unstack")
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError(f"For primitive[Unstack],  the input[0] should be Tensor, but got:{input_x}")
+    if not -input_x.ndim <= axis < input_x.ndim:
+        raise ScriptValueError(
+            f"Dimension out of range (expected to be in range of [-{input_x.ndim}, {input_x.ndim}), but got {axis})"
+        )
     pieces: tuple[Tensor, ...] = call(
         "Unstack", [input_x], {"axis": axis, "num": input_x.shape[_axis(axis, input_x.ndim)]}
     )
@@ -212,6 +249,10 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
     >>> [piece.shape for piece in split(Tensor([1, 2, 3]), [1, 2])]
     [(1,), (2,)]
     """
+    if not isinstance(tensor, Tensor):
+        raise ScriptTypeError(f"expect `tensor` is a Tensor, but got {type_text(tensor)}")
+    if type(axis) is not int:
+        raise ScriptTypeError(f"Type of Argument `axis` should be integer but got {type_text(axis)}")
     extent = tensor.shape[_axis(axis, tensor.ndim)]
     if isinstance(split_size_or_sections, int):
         piece = split_size_or_sections
@@ -243,6 +284,12 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     >>> [piece.shape for piece in chunk(Tensor([1, 2, 3, 4, 5]), 3)]
     [(2,), (2,), (1,)]
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For ops.chunk parameter `input` must be Tensor, but got {type_text(input)}")
+    if type(axis) is not int:
+        raise ScriptTypeError(f"For ops.chunk, the axis should be int, , but got {type_text(axis)}.")
+    if type(chunks) is not int:
+        raise ScriptTypeError(f"For ops.chunk type of argument `chunks` should be integer, but got {type_text(chunks)}")
     at = _axis(axis, input.ndim)
     return _pieces(input, at, -(-input.shape[at] // chunks))
 
@@ -250,7 +297,9 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 def _pieces(tensor: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
     """Split into pieces of one size; a smaller rest is sliced off and split by itself."""
     at = _axis(axis, tensor.ndim)
-    count, rest = divmod(tensor.shape[at], size)
+    count, rest = divmod(tensor.shape[at], max(size, 1))
+    if not tensor.shape[at]:
+        return (tensor,)
     if not rest:
         whole: tuple[Tensor, ...] = call("Split", [tensor, axis, count])
         return whole
@@ -261,7 +310,11 @@ def _pieces(tensor: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
 
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Select a range of one axis."""
+    check_value_type("input", input, Tensor, "narrow")
     at = _axis(axis, input.ndim)
+    for value in (start, length):
+        if type(value) is not int and capturing() is None:
+            raise ScriptTypeError(f"The input value must be 'int',  but got '{type(value).__name__}'.")
     begin = tuple(start if n == at else 0 for n in range(input.ndim))
     sizes = tuple(length if n == at else extent for n, extent in enumerate(input.shape))
     return single("Slice", [input, begin, sizes])
@@ -299,6 +352,10 @@ def tile(input: Tensor, dims: Any) -> Tensor:
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
     """Repeat every element along an axis."""
+    check_has_dtype(x)
+    if type(rep) is not int:
+        raise ScriptTypeError(f"For 'repeat_elements', the 'rep' must be 'int',  but got '{type(rep).__name__}'.")
+    check_is_int(axis, "axis", "repeat_elements")
     at = _axis(axis, x.ndim)
     wide = tile(expand_dims(x, at + 1), (*[1] * (at + 1), rep, *[1] * (x.ndim - at - 1)))
     return reshape(wide, (*x.shape[:at], x.shape[at] * rep, *x.shape[at + 1 :]))
@@ -321,6 +378,11 @@ def gather(input_params: Tensor, input_indices: Tensor, axis: int, batch_dims: i
 
 def index_select(input: Tensor, axis: int, index: Tensor) -> Tensor:
     """Like `gather`, with a vector of indices."""
+    if not isinstance(input, Tensor) or not isinstance(index, Tensor):
+        raise ScriptTypeError("For 'index_select', `input` and `index` must be all tensors.")
+    if index.ndim != 1:
+        raise ScriptValueError(f"For 'index_select', the dimension of `index` must be 1, but got {index.ndim}")
+    axis = _axis(axis, input.ndim)
     return gather(input, index, axis)
 
 
@@ -357,6 +419,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     """
     if is_number(input) and is_number(other):
         raise ScriptTypeError("For 'select', at least one of 'input' and 'other' must be a Tensor.")
+    expect("Select", condition, input, other)
     x, y = promote("Select", input, other)
     return single("Select", [condition, x, y])
 
@@ -369,6 +432,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     >>> nonzero(Tensor([[0, 3], [5, 0]])).asnumpy().tolist()
     [[0, 1], [1, 0]]
     """
+    if not isinstance(as_tuple, bool):
+        raise ScriptTypeError(f"For array function 'nonzero', 'as_tuple' must be bool, but got {type_text(as_tuple)}.")
     indices = single("NonZero", [input])
     return tuple(indices[:, axis] for axis in range(input.ndim)) if as_tuple else indices
 
@@ -415,6 +480,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 
 def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy with `value` where the mask holds."""
+    expect("MaskedFill", input_x, mask, value)
     return single("MaskedFill", [input_x, mask, cast_to(value, input_x._dtype)])
 
 
@@ -435,9 +501,11 @@ def diag(input: Tensor) -> Tensor:
 
 def shape(input_x: Tensor) -> tuple[int, ...]:
     """Extents as Python ints, which are constants of a graph."""
-    if not isinstance(input_x, Tensor):
-        raise ScriptTypeError(f"For primitive[Shape], the input argument must be Tensor, but got {type_text(input_x)}.")
+    check_has_shape(input_x)
     return input_x.shape
+
+
+shape_ = shape
 
 
 def rank(input_x: Tensor) -> int:

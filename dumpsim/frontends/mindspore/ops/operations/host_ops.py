@@ -4,13 +4,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from dumpsim.core.errors import ScriptTypeError
+from dumpsim.frontends.mindspore._checkparam import check_value_type
+from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import takes
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function import create
 from dumpsim.frontends.mindspore.ops.function.elementwise import cast_type, unshared_cast
 from dumpsim.frontends.mindspore.ops.function.further import dtype as number_type
-from dumpsim.frontends.mindspore.ops.function.shape import rank, shape, size
+from dumpsim.frontends.mindspore.ops.function.shape import rank, shape, size, unstack
 from dumpsim.frontends.mindspore.ops.function.steer import depend, stop_gradient
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 
@@ -160,14 +163,21 @@ class ScalarToTensor(_Host):
 
 
 class Unstack(Primitive):
-    """Split into the slices along an axis; `num` defaults to the extent of the axis."""
+    """Split into the slices along an axis; op by op, `num` and further operands have no effect. [2.10 observed]"""
 
     def __init__(self, axis: int = 0, num: int | None = None) -> None:
         super().__init__("Unstack")
+        check_value_type("axis", axis, [int], "Unstack")
+        if num is not None:
+            check_value_type("num", num, [int], "Unstack")
         self.axis, self.num = axis, num
         self._given = {"axis": axis, "num": num}
 
-    def __call__(self, input_x: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, input_x: Tensor, *others: Any) -> tuple[Tensor, ...]:
+        if capturing() is None:
+            return unstack(input_x, self.axis)
+        if others:
+            raise ScriptTypeError(f"For 'Unstack', the number of operands must be 1, but got {1 + len(others)}.")
         number = self.num if self.num is not None else input_x.shape[self.axis]
         pieces: tuple[Tensor, ...] = self._run([input_x], {"axis": self.axis, "num": number})
         return pieces
