@@ -194,7 +194,9 @@ def _gather_each_grad(x: Array, dim: int, index: Array, dout: Array) -> Array:
 
 def _infer_gather_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x, index = tensor_of("GatherNd", abstracts[0], "input_x"), _indices("GatherNd", abstracts[1])
-    shape = index.shape or (1,)  # a number is a vector of one index [2.10 observed]
+    shape = index.shape
+    if not shape:
+        raise ScriptValueError("For 'GatherNd', 'indices' must have at least one axis.")
     if shape[-1] > len(x.shape):
         raise ScriptValueError(
             "For primitive[GatherNd], the In GatherNd, the input of indices data must be greater than or equal to "
@@ -204,7 +206,6 @@ def _infer_gather_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _gather_nd(x: Array, index: Array) -> Array:
-    index = np.atleast_1d(index)
     legal = legal_vectors(index, x.shape)
     taken = x[_places(np.where(legal[..., None], index, 0))]
     if not legal.all():

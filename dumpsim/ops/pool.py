@@ -204,6 +204,9 @@ def _placed_window(shape: Sequence[int], attrs: Attrs) -> Window:
         (-(wide - (kernel - 1) * dilation - 1)) % stride
         for wide, kernel, dilation, stride in zip(exact.padded, exact.kernel, exact.dilation, exact.stride, strict=True)
     ]
+    for at, start in enumerate((top, left)):
+        if exact.out[at] * exact.stride[at] >= shape[2 + at] + start:
+            more[at] = 0  # the further window would lie in the padding after the input [2.10 observed]
     return Window.of(
         shape[2:],
         attrs["kernel_size"],

@@ -82,7 +82,11 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
             "For 'initializer', the argument 'shape' is invalid, the value of 'shape' must be positive integer, "
             f"but got {extents}"
         )
-    return Tensor(dtype=dtype, shape=extents, init=initializer_of(init))
+    filler = initializer_of(init)
+    tensor = Tensor(dtype=dtype, shape=extents, init=filler)
+    if isinstance(init, (int, float, np.number)):
+        tensor._take(filler.array(tensor._shape, tensor._dtype))  # a number is there at once [2.10 observed]
+    return tensor
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common.tensor import Tensor
 
 __all__ = ["Compose", "Concatenate", "Fill", "OneHot", "TypeCast"]
 
@@ -26,7 +27,7 @@ class TypeCast:
         self.kind = mstype.type_of(output_type, "TypeCast")
 
     def __call__(self, value: Any) -> Any:
-        return value.astype(self.kind.numpy)
+        return (value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)).astype(self.kind.numpy)
 
 
 class Compose:

@@ -59,8 +59,6 @@ trace: TraceExt
 tril: TrilExt
 var: Var
 zeros_like: ZerosLikeExt
-nn.functional.elu: EluExt
-nn.functional.glu: GLU
 nn.functional.layer_norm: LayerNormExt
 nn.functional.leaky_relu: LeakyReLUExt
 nn.functional.mse_loss: MSELossExt

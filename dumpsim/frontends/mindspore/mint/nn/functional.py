@@ -21,7 +21,9 @@ __all__ = [
     "conv2d",
     "cross_entropy",
     "dropout",
+    "elu",
     "embedding",
+    "glu",
     "group_norm",
     "kl_div",
     "log_softmax",
@@ -31,6 +33,7 @@ __all__ = [
     "normalize",
     "one_hot",
     "pad",
+    "relu6",
     "softmax",
     "softplus",
 ]
@@ -40,10 +43,8 @@ binary_cross_entropy(input, target, weight=None, reduction='mean'): \
 binary_cross_entropy(logits, labels, weight, reduction)
 binary_cross_entropy_with_logits(input, target, weight=None, reduction='mean', pos_weight=None): \
 binary_cross_entropy_with_logits(logits, label, weight, reduction, pos_weight)
-elu(input, alpha=1.0): elu(input_x, alpha)
 leaky_relu(input, negative_slope=0.01): leaky_relu(input, alpha)
 linear(input, weight, bias=None): dense(input, weight, bias)
-relu6(input): relu6(x)
 smooth_l1_loss(input, target, reduction='mean', beta=1.0): smooth_l1_loss(input, target, reduction, beta)
 """.replace("\\\n", "")
 
@@ -157,6 +158,49 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])
 
 
+def _check_inplace(op_type: str, inplace: Any, *values: Any) -> None:
+    expect(f"Inplace{op_type.removesuffix('Ext')}" if inplace else op_type, *values)
+    if inplace:
+        raise UnsupportedError(f"in-place {op_type} is not emulated", where="mint.nn.functional(inplace)")
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """The element where it is positive, else ``alpha (exp(x) - 1)``.
+
+    Examples
+    --------
+    >>> elu(Tensor([1.0, 0.0])).asnumpy()
+    array([1., 0.], dtype=float32)
+    """
+    _check_inplace("EluExt", inplace, input, alpha)
+    return single("Elu", [input, alpha])
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """The element where it is positive, at most 6.
+
+    Examples
+    --------
+    >>> relu6(Tensor([7.0, -1.0])).asnumpy()
+    array([6., 0.], dtype=float32)
+    """
+    _check_inplace("Hardtanh", inplace, input, 0, 6)
+    result: Tensor = ops.relu6(input)
+    return result
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along an axis, gated by the sigmoid of the second.
+
+    Examples
+    --------
+    >>> glu(Tensor([2.0, 0.0])).asnumpy()
+    array([1.], dtype=float32)
+    """
+    expect("GLU", input, dim)
+    return single("GLU", [input, dim])
+
+
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set elements to 0 with probability `p`, and scale the others.
 
@@ -167,6 +211,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """
     if inplace:
         raise UnsupportedError("in-place dropout is not emulated", where="mint.nn.functional.dropout")
+    if training and p == 1:
+        everything: Tensor = ops.mul(input, 0.0)  # also the sign of a zero [2.10 observed]
+        return everything
     result: Tensor = ops.dropout(input, p, training)
     return result
 

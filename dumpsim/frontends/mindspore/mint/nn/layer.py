@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_OF_CELLS = ("auto_prefix", "flags")  # what cells without settings of their own inherit
+
+
 class _Applied(Cell):
     """A cell that calls a function with its inputs and settings."""
 
@@ -44,7 +47,9 @@ class _Applied(Cell):
         super().__init__()
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        self.settings = dict(bound.arguments)
+        self.settings = {name: value for name, value in bound.arguments.items() if name not in _OF_CELLS}
+        if bound.arguments.get("flags"):
+            self.add_flags(**bound.arguments["flags"])
 
     def construct(self, *inputs: Any) -> Any:
         return type(self).function(*inputs, **self.settings)
@@ -215,6 +220,16 @@ class Conv2d(Cell):
         return functional.conv2d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
         )  # fmt: skip
+
+    def extend_repr(self) -> str:
+        _, channels, *extent = self.weight.shape
+        given = {name: getattr(self, name) for name in ("stride", "padding", "dilation")}
+        pairs = {name: one if isinstance(one, str) else functional._pair(one) for name, one in given.items()}
+        return (
+            f"input_channels={channels * self.groups}, output_channels={self.weight.shape[0]}, "
+            f"kernel_size={tuple(extent)}, {', '.join(f'{name}={pair}' for name, pair in pairs.items())}, "
+            f"groups={self.groups}, bias={self.bias is not None}"
+        )
 
 
 class Embedding(Cell):

@@ -263,10 +263,10 @@ class LogSigmoid(Cell):
 
 
 class Tanhshrink(Cell):
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``; integers become Float32."""
 
     def construct(self, x: Any) -> Any:
-        return x - ops.tanh(x)
+        return ops.tanhshrink(x)
 
 
 class Hardtanh(Cell):

@@ -4,6 +4,7 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError
 from dumpsim.frontends.mindspore._checkparam import check_value_type
+from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import check_has_dtype, check_is_tensor, expect, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops._signatures import number_of
@@ -158,4 +159,10 @@ def tensor_scatter_elements(
 
 def xlogy(input: Tensor, other: Tensor) -> Tensor:
     """``input * log(other)``, 0 where `input` is 0."""
+    if is_number(input) != is_number(
+        other
+    ):  # a number becomes Float32, or has the type of a wider tensor [2.10 observed]
+        tensor = other if is_number(input) else input
+        kind = mstype.float64 if tensor._dtype == mstype.float64 else mstype.float32
+        return single("Xlogy", [cast_to(input, kind), cast_to(other, kind)])
     return binary("Xlogy", input, other)

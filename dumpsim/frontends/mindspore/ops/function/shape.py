@@ -395,7 +395,9 @@ gather_elements = gather_d
 
 
 def gather_nd(input_x: Tensor, indices: Tensor) -> Tensor:
-    """Slices at the positions given by index vectors."""
+    """Slices at the positions given by index vectors; a number is a vector of one index. [2.10 observed]"""
+    if isinstance(indices, Tensor) and not indices.ndim:
+        indices = reshape(indices, (1,))
     return single("GatherNd", [input_x, indices])
 
 
