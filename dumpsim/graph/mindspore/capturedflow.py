@@ -86,6 +86,7 @@ def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
     node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in order))
     if node.control is not None:
         node.control.kept = {order.index(at) for at in node.control.kept}
+        node.control.passed = {order.index(at) for at in node.control.passed}
     for block in node.blocks:
         assert isinstance(block.output, Node)
         block.output.operands = [block.output.operands[at] for at in order]

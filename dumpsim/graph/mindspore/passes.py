@@ -68,7 +68,7 @@ def _expand_gradients(state: Compilation, *, shares: bool = True) -> None:
     order_branches(state.captured)
     nodes = list(everything(state.captured.trail))
     if any(node.op_type in ("If", "While") for node in nodes) and any(node.op_type == GRADIENT for node in nodes):
-        drop_unused(state.captured, state.find)  # unused variables of loops have no gradients
+        drop_unused(state.captured, state.find, before_gradients=True)  # unused variables of loops have no gradients
     tell = None if state.sharding is None else state.sharding.note_gradient
     expand_gradients(state.captured, state.find, tell=tell, shares=shares)
 

@@ -22,16 +22,18 @@ from dumpsim.ops.opdef import OpDef
 __all__ = ["Effects", "drop_unused"]
 
 
-def drop_unused(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
+def drop_unused(graph: Graph, find: Callable[[str], OpDef], *, before_gradients: bool = False) -> Graph:
     """Drop nodes that neither the output nor a side effect of a captured network needs, also in blocks.
+
+    The vendor's analysis before gradients are expanded (`before_gradients`) still sees the calls of unrolled loops.
 
     Branches and loops with a gradient in the network keep all outputs, since the gradient depends on their order. The
     graph is modified and returned.
     """
     effects = Effects(graph, find)
-    first = _Dropper(effects, None)
+    first = _Dropper(effects, None, before_gradients=before_gradients)
     first.graph(graph, None)
-    dropper = _Dropper(effects, first.places)
+    dropper = _Dropper(effects, first.places, before_gradients=before_gradients)
     dropper.graph(graph, None)
     dropper.clean(graph)
     return graph
@@ -135,9 +137,10 @@ class _Dropper:
     dropped. [observed 2.10: r1_045, r1_187]
     """
 
-    def __init__(self, effects: Effects, taken: dict[int, set[int]] | None) -> None:
+    def __init__(self, effects: Effects, taken: dict[int, set[int]] | None, *, before_gradients: bool) -> None:
         self._effects = effects
         self._taken = taken
+        self._before_gradients = before_gradients
         self._live: set[int] = set()  # ids of values
         self._clean: set[int] = set()  # ids of graphs
         self._after: set[int] = set()  # variables of the enclosing loop that are used after it
@@ -187,6 +190,8 @@ class _Dropper:
             return
         if self._taken is not None:
             self.places[id(node)] = self._taken.get(id(node), set()) | control_of(node).kept
+            if self._before_gradients:
+                self.places[id(node)] |= control_of(node).passed
             if busy:
                 self.places[id(node)] |= set(range(len(node.abstract.items)))  # type: ignore[union-attr]
         wanted = None

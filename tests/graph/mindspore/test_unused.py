@@ -111,3 +111,18 @@ def test_an_unused_output_of_a_branch_with_a_gradient_is_zero(net):
     drop_unused(net.graph, find)
     assert [block.output.operands[0].value for block in node.blocks] == [0, 0]
     assert [kinds(block.trail) for block in node.blocks] == [[], []]
+
+
+def test_what_an_unrolled_loop_passes_on_is_dropped_after_gradients(net):
+    x = net.input("x", (3,))
+    node, values = chosen(
+        net,
+        lambda: [net.op("Exp", x), net.op("Abs", x)],
+        lambda: [net.op("Neg", x), net.op("Cos", x)],
+    )
+    control_of(node).passed.add(1)
+    net.graph.output = values[0]
+    drop_unused(net.graph, find, before_gradients=True)
+    assert kinds(node.blocks[0].trail) == ["Exp", "Abs"]
+    drop_unused(net.graph, find)
+    assert kinds(node.blocks[0].trail) == ["Exp"]

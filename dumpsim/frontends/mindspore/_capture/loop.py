@@ -24,7 +24,7 @@ from dumpsim.frontends.mindspore._capture.variable import (
     zeros,
 )
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.graph import Constant, Control, Node
+from dumpsim.graph.graph import Constant, Control, Node, control_of
 
 __all__ = ["ending", "look_beyond", "loop", "turn"]
 
@@ -132,6 +132,7 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
     tracer = capturing()
     if tracer is not None:
         symbols = [tensor._symbol for tensor in values.tensors_in(carried)]
+        _pass_on(symbols)
         frame = tracer.frame
         frame.formals.update((symbol, frame.loops) for symbol in symbols if isinstance(symbol, Node))
         tracer.calls.turn(is_last=is_last)
@@ -140,6 +141,15 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
         if frame.instance is not None:
             tracer.specialised.add(("turn", frame.instance, frame.turns), 2)
         tracer.frame.blocks += 1  # the rest of the function is nested in the vendor's loop functions
+
+
+def _pass_on(symbols: Sequence[Any]) -> None:
+    """Mark outputs of branches that an iteration passes to the next one, or to the code after the loop."""
+    for symbol in symbols:
+        if isinstance(symbol, Node) and symbol.op_type == "TupleGetItem" and isinstance(symbol.operands[0], Node):
+            branch, index = symbol.operands
+            assert isinstance(index, Constant)
+            control_of(branch).passed.add(index.value)
 
 
 def loop(
