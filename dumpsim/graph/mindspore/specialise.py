@@ -27,25 +27,25 @@ def specialised(root: FuncGraph, *, is_lifted: bool = False) -> list[FuncGraph]:
     met: set[int] = set()
     done: set[int] = set()
 
-    def specialise(function: FuncGraph) -> None:
+    def specialise(function: FuncGraph, around: frozenset[int]) -> None:
         met.add(id(function))
         order.append(function)
-        for node in _by_breadth(function, is_lifted=is_lifted):
+        closed = around if is_lifted else around | _lifted(function)
+        for node in _by_breadth(function, closed, is_lifted=is_lifted):
             if id(node) in done:
                 continue
             for operand in node.operands:
                 inner = function_of(operand)
                 if inner is not None and id(inner) not in met:
-                    specialise(inner)
+                    specialise(inner, closed)
             done.add(id(node))
 
-    specialise(root)
+    specialise(root, frozenset())
     return order
 
 
-def _by_breadth(function: FuncGraph, *, is_lifted: bool) -> Iterable[Node]:
+def _by_breadth(function: FuncGraph, closed: frozenset[int], *, is_lifted: bool) -> Iterable[Node]:
     order, seen = [function.result], {id(function.result)}
-    closed = set() if is_lifted else _lifted(function)
     for node in order:
         for operand in node.operands if is_lifted else _operands(node):
             if isinstance(operand, Node) and id(operand) not in seen | closed:
@@ -54,10 +54,10 @@ def _by_breadth(function: FuncGraph, *, is_lifted: bool) -> Iterable[Node]:
     return order
 
 
-def _lifted(function: FuncGraph) -> set[int]:
+def _lifted(function: FuncGraph) -> frozenset[int]:
     """Return the ids of the values that are lifted parameters of a function, or of the one whose gradient it is."""
     around = function.forward or function
-    return {id(value) for value in around.order} if around.is_differentiated else set()
+    return frozenset(map(id, around.order)) if around.is_differentiated else frozenset()
 
 
 def _operands(node: Node) -> Sequence[Value]:

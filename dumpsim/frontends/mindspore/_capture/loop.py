@@ -147,9 +147,9 @@ def _pass_on(symbols: Sequence[Any]) -> None:
     """Mark outputs of branches that an iteration passes to the next one, or to the code after the loop."""
     for symbol in symbols:
         if isinstance(symbol, Node) and symbol.op_type == "TupleGetItem" and isinstance(symbol.operands[0], Node):
-            branch, index = symbol.operands
+            index = symbol.operands[1]
             assert isinstance(index, Constant)
-            control_of(branch).passed.add(index.value)
+            control_of(symbol.operands[0]).passed.add(index.value)
 
 
 def loop(
