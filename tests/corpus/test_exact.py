@@ -65,3 +65,17 @@ def test_execution_orders_are_exact(name, rule):
     (result,) = rates.measure({name: pack.load(name)}).values()
     equal, total = result.counts["orders"]
     assert equal == total, rule
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("r628_017_gradient", "what the last turn of an unrolled loop passes on has gradients, and then no users"),
+        ("r621_037_gradient", "tuples of zero gradients stay nodes unless the functions are analysed again"),
+    ],
+)
+def test_names_and_graph_ids_are_exact(name, rule):
+    (result,) = rates.measure({name: pack.load(name)}).values()
+    for measure in ("names", "trees", "graphs"):
+        equal, total = result.counts[measure]
+        assert equal == total, rule

@@ -183,8 +183,8 @@ class _Expander:
         # a function whose closures were lifted is a copy, whose parameters have no scope [observed 2.10: r1_157]
         scope = "Default" if _has_control(forward) else given.scope
         is_analysed_again = any(map(_gives_tuple, forward))
-        made: list[Node] = []
         self._open[0].is_analysed_again |= is_analysed_again
+        made: list[Node] = []
         builder = NodeBuilder(
             self._find,
             self._placer(node, made),
