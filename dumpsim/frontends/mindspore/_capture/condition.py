@@ -1,5 +1,7 @@
 """Conditions: known at capture, or tensors of the graph."""
 
+import inspect
+from importlib import import_module
 from typing import Any
 
 from dumpsim.core.errors import CaptureError, ScriptValueError
@@ -21,10 +23,23 @@ def truth_of(condition: Any) -> Any:
             raise ScriptValueError(
                 f"Only tensor which shape is () or (1,) can be converted to bool, but got tensor shape is ({shown})"
             )
+        _convert(condition)
         return condition
     if values.is_parameter(condition) and capturing() is not None:
+        _convert(condition)
         return condition
     return bool(condition)
+
+
+def _convert(condition: Any) -> None:
+    """Note that a condition is converted to bool, by a method of tensors that calls ``cast``, of bools, too.
+
+    Methods are looked up in the default scope. [source standard_method.py of the wheel: tensor_bool; observed 2.10: a
+    cast in a branch has the scope of its own call]
+    """
+    tracer = capturing()
+    if tracer is not None:
+        tracer.mention(inspect.unwrap(import_module("dumpsim.frontends.mindspore.ops").cast), "Default")
 
 
 def static(position: Position, condition: Any) -> bool:

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 from dumpsim.core.errors import CaptureError
@@ -99,7 +100,11 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
 
 def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
     """Yield the objects of names such as ``helper`` and ``ops.relu``, and a `Member` for ``self.dense``."""
+    library = import_module("dumpsim.frontends.mindspore")
     for (first, *rest), is_called in looked_up:
+        if not first and rest:  # behind an operator or a method of a tensor
+            yield getattr(library.ops if rest[0] else library.Tensor, rest[-1], None), is_called
+            continue
         if first == "self" and first not in known:
             yield Member(tuple(rest)), is_called
             continue
@@ -138,7 +143,8 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
         jump.without_jumps(definition, jumps)
     names = looked_up(definition)
     is_straight = not any(isinstance(node, _CONTROL_FLOW) for node in ast.walk(definition))
-    names_all = is_straight and not any(map(_is_implicit, ast.walk(definition)))
+    methods = [node.func for node in ast.walk(definition) if isinstance(node, ast.Call)]
+    names_all = is_straight and not any(_is_implicit(node) and node not in methods for node in ast.walk(definition))
     source = Source(path=path, lines=tuple(linecache.getlines(path)) or tuple(lines))
     rewriter = _Rewriter(source)
     line = source.line(definition)
@@ -163,8 +169,8 @@ def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
 
 
 def _is_implicit(node: ast.AST) -> bool:
-    """Return whether an expression may call a library function without its name: ``x + y``, ``x.T``, ``x.sum()``."""
-    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign)):
+    """Return whether an expression may call a library function that `names` does not know: ``-x``, ``x.T``."""
+    if isinstance(node, (ast.UnaryOp, ast.AugAssign)):
         return True
     return isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in _NAMED)
 

@@ -53,7 +53,7 @@ def test_a_variable_means_its_latest_value():
     assert names(text) == order
 
 
-def test_unused_variables_come_before_the_result_by_name():
+def test_unused_variables_come_before_the_result():
     text = """
         def f(x):
             b = one(x)
@@ -64,7 +64,7 @@ def test_unused_variables_come_before_the_result_by_name():
             c = four(y)
             return last(y)
     """
-    order = ["two", "two()", "one", "one()", "all", "all()", "three", "three()", 6, "four", "four()", "last", "last()"]
+    order = ["one", "one()", "two", "two()", "all", "all()", "three", "three()", 6, "four", "four()", "last", "last()"]
     assert names(text) == order
 
 
