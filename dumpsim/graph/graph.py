@@ -151,6 +151,8 @@ class Control:
         code after it.
     goes_on : bool
         Of a branch, during capture: whether both sides are to continue with the code after it.
+    returns : bool
+        Of a branch: whether both sides contain the code after it, so that the function around it returns its outputs.
     tails : bool
         Of a branch: whether both sides return the result of a function that they call.
     kept : set of int
@@ -178,6 +180,7 @@ class Control:
     starts: tuple[int, ...] = ()
     joins: bool = False
     goes_on: bool = False
+    returns: bool = False
     tails: bool = False
     kept: set[int] = field(default_factory=set)
     passed: set[int] = field(default_factory=set)

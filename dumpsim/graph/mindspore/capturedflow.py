@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dumpsim.core.abstract import ScalarType, TupleType
-from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, topological, uses
+from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 
 __all__ = [
     "CONTROL",
@@ -29,16 +29,20 @@ def by_first_use(head: Graph, body: Graph) -> list[int]:
 
 
 def whole_call(output: Value) -> Node | None:
-    """Return the function call whose results a bundle consists of, in order; None if there is none."""
+    """Return the call or the returned branch whose results a bundle consists of, in order; None if there is none."""
     if not isinstance(output, Node) or output.op_type != "MakeTuple" or len(output.operands) < 2:
         return None
     first = output.operands[0]
     call = first.operands[0] if isinstance(first, Node) and first.op_type == "TupleGetItem" else None
-    if not isinstance(call, Node) or call.op_type != "Invoke":
+    if not isinstance(call, Node) or not (call.op_type == "Invoke" or _is_returned(call)):
         return None
     places = [place_of(each) for each in output.operands if isinstance(each, Node) and is_part(each, call)]
     assert isinstance(call.abstract, TupleType)
     return call if places == list(range(len(call.abstract.items))) and len(places) == len(output.operands) else None
+
+
+def _is_returned(node: Node) -> bool:
+    return node.op_type == "If" and control_of(node).returns and not is_differentiated(node)
 
 
 def is_part(node: Node, control: Node) -> bool:

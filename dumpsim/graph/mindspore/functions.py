@@ -224,7 +224,9 @@ class _Maker:
         step: Step | None = None,
     ) -> None:
         """Move captured nodes into a function; see `function`."""
-        whole = whole_call(output) if function.kind != "root" and end is None else None
+        whole = whole_call(output) if end is None else None
+        if whole is not None and function.kind == "root" and whole.op_type == "Invoke":
+            whole = None
         for at, node in enumerate(nodes):
             rest = nodes[at + 1 :]
             if node.op_type == "If" and control_of(node).jumps:
@@ -271,8 +273,9 @@ class _Maker:
                 self._shared(node, function)
             else:
                 self._plain(node, function)
-        if whole is not None:  # return the function call itself instead of its items
-            function.trail = [each for each in function.trail if not is_part(each, self._call_of(whole))]
+        if whole is not None:  # return the function call itself instead of a tuple of its items
+            items = [output, *(each for each in function.trail if is_part(each, self._call_of(whole)))]
+            function.trail = [each for each in function.trail if all(each is not item for item in items)]
             function.output = self._call_of(whole)
         else:
             function.output = self._value(output, function) if end is None else self._back(output, function, end)

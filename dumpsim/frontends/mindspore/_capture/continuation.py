@@ -87,6 +87,7 @@ def _moved(trail: list[Node], outputs: Sequence[Value]) -> list[Value]:
 
 def _ended(branch: Node, trail: list[Node], at: int, copies: Sequence[Graph]) -> list[Value]:
     """Append a copy of the code after the branch at index `at` to each of its sides; return the new outputs."""
+    control_of(branch).returns = True
     for side, copy in zip(branch.blocks, copies, strict=True):
         assert isinstance(copy.output, Node)
         side.trail += copy.trail
