@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.graph.graph import Constant, Graph, Node, Value
+from dumpsim.graph.mindspore.monads import is_gradient
 from dumpsim.graph.mindspore.sums import merge_sums
 from dumpsim.graph.replacement import Replacements
 
@@ -14,9 +15,9 @@ __all__ = ["is_filled", "product_with_ones", "simplify"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Drop reshapes to the same shape and products with ones, skip the first of two reshapes, and merge sums.
+    """Drop reshapes to the same shape, products with ones and sums with zeros; merge two reshapes, and sums.
 
-    The second reshape keeps its scope. [observed 2.10: Dense after ops.reshape, the weights of MSELoss]
+    The second reshape stays, with its scope. [observed 2.10: Dense after ops.reshape, weights of MSELoss, h_zeros]
     """
     _simplify(graph, Replacements())
     return merge_sums(graph)
@@ -42,6 +43,8 @@ def _source(node: Node) -> Value | None:
         node.operands[1:] = [_whole(operand) for operand in node.operands[1:]]
     if node.op_type == "Mul":
         return product_with_ones(*node.operands)
+    if node.op_type == "Add" and not is_gradient(node):  # zeros in gradients are computed, and known later
+        return _sum_with_zeros(*node.operands)
     if node.op_type != "Reshape":
         return None
     source = node.operands[0]
@@ -74,6 +77,14 @@ def product_with_ones(x: Value, y: Value) -> Value | None:
     for factor, other in ((x, y), (y, x)):
         if is_filled(factor, 1) and _covers(other, factor):
             return other
+    return None
+
+
+def _sum_with_zeros(x: Value, y: Value) -> Value | None:
+    """Return the other term if one of two is a constant of zeros that does not broadcast it; None otherwise."""
+    for term, other in ((x, y), (y, x)):
+        if isinstance(term, Constant) and isinstance(term.abstract, TensorType) and _covers(other, term):
+            return None if np.any(np.asarray(term.value)) else other
     return None
 
 

@@ -6,14 +6,14 @@ script with ``+`` or ``ops.add``, or another function of the library. Its nodes 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from dumpsim.frontends.mindspore._capture import values
 from dumpsim.frontends.mindspore._current import capturing
 
-__all__ = ["after_tests", "parsed_once", "tested"]
+__all__ = ["after_tests", "calling", "parsed_once", "tested"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,6 +44,14 @@ def after_tests(count: int) -> None:
         assert tracer is not None
         depth = tracer.calls.enter("branch")
         tracer.calls.leave_branch(depth, [], fixed=True)
+
+
+@contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Record what the body computes as a call of a function of the library."""
+    tracer = capturing()
+    with nullcontext() if tracer is None else tracer.calls.calling(name):
+        yield
 
 
 @contextmanager

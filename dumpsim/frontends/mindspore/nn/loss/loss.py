@@ -277,11 +277,7 @@ class HuberLoss(_Reduced):
         self.delta = delta
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        z = ops.abs(ops.sub(logits, labels))
-        cond = ops.less(z, self.delta)
-        l1 = ops.mul(0.5, ops.square(z))
-        l2 = ops.mul(self.delta, ops.sub(z, 0.5 * self.delta))
-        return self._reduced(ops.select(cond, l1, l2))
+        return ops.huber_loss(logits, labels, self.reduction, self.delta)
 
 
 class MarginRankingLoss(_Reduced):
@@ -292,8 +288,7 @@ class MarginRankingLoss(_Reduced):
         self.margin = _check.typed(margin, "margin", [float], self.cls_name)
 
     def construct(self, input1: Any, input2: Any, target: Any) -> Any:
-        x = ops.maximum(-target * (input1 - input2) + self.margin, 0.0)
-        return self._reduced(x)
+        return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
 class CosineEmbeddingLoss(LossBase):

@@ -12,9 +12,10 @@ from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import check_is_tensor, expect, takes, type_text
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import inner_single, single
-from dumpsim.frontends.mindspore.ops.function.arithmetic import add, div, mul, muls, sub
-from dumpsim.frontends.mindspore.ops.function.elementwise import unshared_cast
+from dumpsim.frontends.mindspore.ops.function.arithmetic import div, mul, muls, sub
+from dumpsim.frontends.mindspore.ops.function.elementwise import clamp, unshared_cast
 from dumpsim.frontends.mindspore.ops.function.further import interpolate
+from dumpsim.frontends.mindspore.ops.function.reduce import reduced_loss
 from dumpsim.frontends.mindspore.ops.function.shape import axes_of, slice, strided_slice
 
 __all__ = [
@@ -151,14 +152,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
     return div(total(mul(x1, x2)), single("Sqrt", [single("Maximum", [lengths, eps * eps])]))
 
 
-def _reduced(loss: Tensor, reduction: str, where: str) -> Tensor:
-    if reduction == "none":
-        return loss
-    if reduction not in ("mean", "sum"):
-        raise ScriptValueError(f"For '{where}', 'reduction' must be in ['none', 'mean', 'sum'], but got {reduction}.")
-    return single("SumExt" if reduction == "sum" else "MeanExt", [loss, (), False, None])
-
-
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Half the square of small differences, the absolute value of large ones.
 
@@ -172,10 +165,11 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     check_value_type("delta", delta, [int, float], "huber_loss")
     if delta <= 0:
         raise ScriptValueError(f"For 'huber_loss', the argument 'delta' must > 0.0, but got {delta}.")
-    size = single("Abs", [sub(input, target)])
-    near = mul(mul(size, size), 0.5)
-    far = mul(sub(size, 0.5 * delta), float(delta))
-    return _reduced(single("Select", [single("Less", [size, float(delta)]), near, far]), reduction, "huber_loss")
+    size = call("Abs", [call("Sub", [input, target])])
+    is_near = call("Less", [size, float(delta)])
+    near = call("Mul", [0.5, call("Square", [size])])
+    far = call("Mul", [float(delta), call("Sub", [size, 0.5 * delta])])
+    return reduced_loss(call("Select", [is_near, near, far]), reduction, "huber_loss")
 
 
 def margin_ranking_loss(
@@ -190,8 +184,8 @@ def margin_ranking_loss(
                 f"For margin_ranking_loss, the {name} dtype should be equal to {owner} dtype, but got {name} dtype:"
                 f"{value._dtype}, {owner} dtype:{other._dtype}."
             )
-    gap = add(mul(single("Neg", [target]), sub(input1, input2)), float(margin))
-    return _reduced(single("Maximum", [gap, 0.0]), reduction, "margin_ranking_loss")
+    gap = -target * (input1 - input2) + float(margin)
+    return reduced_loss(clamp(gap, 0), reduction, "margin_ranking_loss")
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:

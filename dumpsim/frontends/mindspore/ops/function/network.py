@@ -32,7 +32,7 @@ from dumpsim.frontends.mindspore.ops.function.arithmetic import (
     sub,
 )
 from dumpsim.frontends.mindspore.ops.function.arithmetic import div as _div
-from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, sum
+from dumpsim.frontends.mindspore.ops.function.reduce import reduce_mean, reduce_sum, reduced_loss, sum
 from dumpsim.frontends.mindspore.ops.function.shape import masked_fill, reshape, select, transpose
 
 __all__ = [
@@ -364,7 +364,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     if reduction not in ("mean", "sum", "none"):
         raise ScriptValueError(f"For l1_loss, the 'reduction' must be in ['mean', 'sum', 'none'], but got {reduction}.")
     after_tests(1)  # of the reduction [wheel ops/function/nn_func.py]
-    return _reduced(call("Abs", [sub(input, target)]), reduction)
+    return reduced_loss(call("Abs", [sub(input, target)]), reduction, "l1_loss")
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none") -> Tensor:

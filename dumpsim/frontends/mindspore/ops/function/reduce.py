@@ -6,7 +6,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
+from dumpsim.frontends.mindspore._capture.libfunction import after_tests, calling, parsed_once, tested
 from dumpsim.frontends.mindspore._checkparam import check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import expect, type_text
@@ -103,6 +103,30 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 def mean(x: Tensor, axis: Any = None, keep_dims: bool = False, **options: Any) -> Tensor:
     """Mean along axes."""
     return single("ReduceMean", [x, _axes(axis), options.pop("keepdims", keep_dims)])
+
+
+def reduced_loss(loss: Tensor, reduction: str, where: str) -> Tensor:
+    """Reduce a tensor of losses, in a function of its own. [wheel ops/function/nn_func.py: _get_loss]
+
+    Raises
+    ------
+    ValueError
+        For another reduction than ``none``, ``mean`` and ``sum``.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ScriptValueError(
+            f"For '{where}', the 'reduction' must be in ['mean', 'sum', 'none'], but got {reduction}."
+        )
+    with calling("_get_loss"):
+        after_tests(1)  # of the reduction
+        given = [loss]
+        for name, op_type in (("mean", "ReduceMean"), ("sum", "ReduceSum")):
+            if reduction == name:
+                with tested(given):
+                    given[:] = [
+                        single(op_type, [given[0], tuple(range(loss.ndim)), False, *([False] if name == "sum" else [])])
+                    ]
+        return given[0]
 
 
 def prod(input: Tensor, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
