@@ -69,13 +69,13 @@ class Functions:
     count : int
     before : int
         Numbers used before the first kernel graph.
-    behind : int
+    after : int
         Numbers used after the kernel graphs of the network's own function.
     """
 
     count: int = 1
     before: int = 0
-    behind: int = 0
+    after: int = 0
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

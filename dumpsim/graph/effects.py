@@ -6,7 +6,7 @@ from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, reachable
 from dumpsim.ops.opdef import OpDef
 
-__all__ = ["DEAD", "STRUCTURAL", "behind_depend", "has_effect", "live_nodes", "own_operands", "written_weights"]
+__all__ = ["DEAD", "STRUCTURAL", "has_effect", "live_nodes", "own_operands", "skip_depends", "written_weights"]
 
 _IS_TRAINING = 5  # operand of BatchNorm, which writes its means only in training [source auto_monad.cc]
 
@@ -56,7 +56,7 @@ def written_weights(node: Node, find: Callable[[str], OpDef]) -> list[Parameter]
     if not has_effect(node, find):
         return []
     updates = find(node.op_type).updates
-    written = [behind_depend(v) for at, v in enumerate(node.operands) if at in updates]
+    written = [skip_depends(v) for at, v in enumerate(node.operands) if at in updates]
     return [v for v in written if isinstance(v, Parameter)]
 
 
@@ -68,7 +68,7 @@ def own_operands(node: Node, loops: frozenset[object]) -> Sequence[Value]:
     return [value for value in node.operands if id(value) not in formals]
 
 
-def behind_depend(value: Value) -> Value:
+def skip_depends(value: Value) -> Value:
     """Return the value that Depend nodes pass on."""
     while isinstance(value, Node) and value.op_type == "Depend":
         value = value.operands[0]

@@ -72,7 +72,7 @@ class ControlBuilder(Builder, Protocol):
         """Place a node that was created elsewhere."""
         ...
 
-    def insert(self, node: Node, *, behind: Node) -> None:
+    def insert(self, node: Node, *, after: Node) -> None:
         """Place a node after another one, in the graph of that one."""
         ...
 

@@ -220,7 +220,7 @@ def _give_out(node: Node, side: int, backward: Graph, builder: ControlBuilder) -
         node.abstract = TupleType(items=items)
         place = constant(len(items) - 1)
         getter = Node(op_type="TupleGetItem", operands=[node, place], abstract=items[-1], scope=node.scope)
-        builder.insert(getter, behind=node)
+        builder.insert(getter, after=node)
         return getter
 
     replace_inner(backward, block, given, weights=True)

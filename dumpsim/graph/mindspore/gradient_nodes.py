@@ -208,17 +208,17 @@ class NodeBuilder(NodeMaker):
         self._placed(node)
         return node
 
-    def insert(self, node: Node, *, behind: Node) -> None:
+    def insert(self, node: Node, *, after: Node) -> None:
         """Place a node after another one, in the graph of that one."""
         pending = list(self._graphs)
         while pending:
             graph = pending.pop()
             for place, other in enumerate(graph.trail):
-                if other is behind:
+                if other is after:
                     graph.trail.insert(place + 1, node)
                     return
                 pending.extend(other.blocks)
-        raise AssertionError(f"no graph holds {behind.op_type}")
+        raise AssertionError(f"no graph holds {after.op_type}")
 
     def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
         """Return zeros that the compiler recognises too late to fold operators on them; see `ControlBuilder`."""

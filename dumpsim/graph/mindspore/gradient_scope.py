@@ -52,8 +52,8 @@ def shared_scopes(
     live = [node for node in joined if id(node) in keys or id(node) in depth]  # dead code is dropped before gradients
     joined = sorted(live, key=lambda node: depth.get(id(node), 0))
     loop = next((at for at, node in enumerate(nodes) if node.op_type == "While"), len(nodes))
-    behind = {id(node) for node in nodes[loop:]}  # the code after a loop is a function, too
-    for node in sorted([*joined, *nodes], key=lambda node: id(node) in behind):
+    later = {id(node) for node in nodes[loop:]}  # the code after a loop is a function, too
+    for node in sorted([*joined, *nodes], key=lambda node: id(node) in later):
         if node.op_type != "Mul" or product_with_ones(*node.operands) is None:  # dropped before the gradient is taken
             first.setdefault(keys.get(id(node)) or _primitive(node, find), _constant_scope(node))
     return {id(node): first.get(keys[id(node)], _constant_scope(node)) for node in nodes}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
-from dumpsim.graph.effects import DEAD, behind_depend, has_effect, written_weights
+from dumpsim.graph.effects import DEAD, has_effect, skip_depends, written_weights
 from dumpsim.graph.graph import Constant, Node, Parameter, Value, text_of, topological
 from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
@@ -127,7 +127,7 @@ class _Weaver:
         """Replace the weights that a node reads by Loads. [source auto_monad.cc: InsertLoads]"""
         read: list[Node] = []
         for at, operand in enumerate(user.operands):
-            weight = behind_depend(operand)
+            weight = skip_depends(operand)
             if user.op_type == "Depend" and at == 0:
                 continue  # it passes on the weight itself
             if isinstance(weight, Parameter) and weight.is_weight:
@@ -165,12 +165,12 @@ class _Weaver:
 
     @staticmethod
     def _reads(node: Node) -> bool:
-        return any(isinstance(v, Parameter) and v.is_weight for v in map(behind_depend, node.operands))
+        return any(isinstance(v, Parameter) and v.is_weight for v in map(skip_depends, node.operands))
 
     def _forget(self, weight: Parameter) -> None:
         """Drop the cached Loads of a weight, because it is written."""
         for loads in (self.loads, self.before):
-            for key in [key for key, load in loads.items() if behind_depend(load.operands[0]) is weight]:
+            for key in [key for key, load in loads.items() if skip_depends(load.operands[0]) is weight]:
                 del loads[key]
 
     def _load(self, source: Value, weight: Parameter, user: Node) -> Node:

@@ -24,16 +24,16 @@ def function_numbers(graph: Graph) -> Functions:
     Examples
     --------
     >>> function_numbers(Graph(name="no control flow"))
-    Functions(count=1, before=2, behind=0)
+    Functions(count=1, before=2, after=0)
     """
-    before, behind = _ROOT + _is_dynamic(graph), 0
+    before, after = _ROOT + _is_dynamic(graph), 0
     for node, rest, in_loop in _control(graph, in_loop=False):
-        behind += 2
+        after += 2
         if node.op_type == "If":
             before += _BRANCH + (in_loop and _does_something(rest))
         else:
             before += _LOOP + _is_specialized(node)
-    return Functions(before=before, behind=behind)
+    return Functions(before=before, after=after)
 
 
 def _is_dynamic(graph: Graph) -> bool:

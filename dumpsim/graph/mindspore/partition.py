@@ -56,7 +56,7 @@ def _is_cut(node: Node) -> bool:
 def listed_nodes(function: FuncGraph) -> list[Node]:
     """Return the nodes of a function in the order of the vendor's partition. [spec vendor 2.3]"""
     order = _walked(function.result)
-    return _behind(_behind(order, "TupleGetItem"), "Depend")
+    return _moved_after(_moved_after(order, "TupleGetItem"), "Depend")
 
 
 def _walked(result: Node) -> list[Node]:
@@ -93,7 +93,7 @@ def _walked(result: Node) -> list[Node]:
     return order[::-1]
 
 
-def _behind(order: Sequence[Node], op_type: str) -> list[Node]:
+def _moved_after(order: Sequence[Node], op_type: str) -> list[Node]:
     """Move the nodes of a type to the position right after the node that they wait for."""
     kept: list[Node] = []
     present = {id(node) for node in order}

@@ -122,7 +122,7 @@ def _order_kernels(state: Compilation) -> None:
 def _document(state: Compilation) -> None:
     """Create the documents of the kernel graphs, and number the nodes without names in order."""
     last = max((at for at, draft in enumerate(state.drafts) if draft.is_own), default=-1)
-    state.numbers.take(state.functions.before + (state.functions.behind if last < 0 else 0))
+    state.numbers.take(state.functions.before + (state.functions.after if last < 0 else 0))
     for at, draft in enumerate(state.drafts):
         graph = draft.graph
         draft.doc = document(
@@ -132,7 +132,7 @@ def _document(state: Compilation) -> None:
             for parameter, shown in zip(graph.parameters, draft.doc.params, strict=True):
                 parameter.name = parameter.name or shown.use_label  # of a backward pass [observed 2.10]
         if at == last:
-            state.numbers.take(state.functions.behind)
+            state.numbers.take(state.functions.after)
 
 
 def _save(state: Compilation, stage: str) -> None:

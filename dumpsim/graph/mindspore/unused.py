@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dumpsim.core.abstract import Abstract, ScalarType, TupleType
 from dumpsim.core.dtype import dtype
-from dumpsim.graph.effects import DEAD, behind_depend, has_effect, own_operands
+from dumpsim.graph.effects import DEAD, has_effect, own_operands, skip_depends
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
 from dumpsim.ops.opdef import OpDef
@@ -94,7 +94,7 @@ class Effects:
 
 def _weights(node: Node) -> tuple[Value, ...]:
     """Return the operands of a node that are weights."""
-    weights = [(value, behind_depend(value)) for value in node.operands]
+    weights = [(value, skip_depends(value)) for value in node.operands]
     return tuple(value for value, weight in weights if isinstance(weight, Parameter) and weight.is_weight)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dumpsim.core.abstract import NoneType
 from dumpsim.graph.builder import constant
 from dumpsim.graph.custom_gradient import CUSTOM_GRADIENT
-from dumpsim.graph.effects import behind_depend
+from dumpsim.graph.effects import skip_depends
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, text_of
 from dumpsim.graph.nodetext import NodeText
@@ -257,7 +257,7 @@ def _graphs(graph: Graph) -> Iterator[Graph]:
 
 def _is_of(dump: Node, source: Value) -> bool:
     """Whether a dump saves a value, which may wait for the dump itself. [observed 2.10]"""
-    return dump.operands[1] in (source, behind_depend(source))
+    return dump.operands[1] in (source, skip_depends(source))
 
 
 def _remove(graph: Graph, removed: set[int]) -> None:

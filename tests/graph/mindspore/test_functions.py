@@ -111,7 +111,7 @@ def test_the_code_after_an_unrolled_loop_does_not_wait_for_the_counter(calls):
 def numbers(net):
     found = function_numbers(net.graph)
     assert isinstance(found, Functions)
-    return found.before, found.behind
+    return found.before, found.after
 
 
 def choose(net, x, flag, rest=False):

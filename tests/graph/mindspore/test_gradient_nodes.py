@@ -173,15 +173,15 @@ def test_a_node_is_inserted_after_another_also_in_a_block(net):
     (made,) = net.branch(flag, lambda: [net.op("Tanh", net.op("Sin", x))], lambda: [net.op("Neg", x)])
     builder = NodeBuilder(find, net.place, {}, graphs=[Graph(), net.graph])
     new = [Node(op_type=f"New{n}", operands=[], abstract=VECTOR) for n in range(3)]
-    builder.insert(new[0], behind=first)
+    builder.insert(new[0], after=first)
     assert net.graph.trail[:3] == [first, new[0], last]
     then, other = made.operands[0].blocks
-    builder.insert(new[1], behind=then.trail[0])
+    builder.insert(new[1], after=then.trail[0])
     assert [node.op_type for node in then.trail] == ["Sin", "New1", "Tanh"]
-    builder.insert(new[2], behind=other.trail[-1])
+    builder.insert(new[2], after=other.trail[-1])
     assert other.trail[-1] is new[2]
     with pytest.raises(AssertionError, match="no graph holds Abs"):
-        builder.insert(new[0], behind=Node(op_type="Abs", operands=[], abstract=VECTOR))
+        builder.insert(new[0], after=Node(op_type="Abs", operands=[], abstract=VECTOR))
 
 
 def test_an_added_node_gets_the_scope_and_is_placed(net, builder):
