@@ -266,7 +266,10 @@ class _Expander:
         ]
         shared = shared_scopes(given.function, outputs, forward, self._find)
         # with control flow a weight is a parameter of a copy, which has no scope [observed 2.10: r94_017]
-        return shared if _has_control(forward) else {**shared, **load_scopes(forward)}
+        if _has_control(forward):
+            return shared
+        several = _read_by_several(given.function) if not given.is_called else set()
+        return {**shared, **{key: scope for key, scope in load_scopes(forward).items() if key not in several}}
 
     def _expand_rule(self, node: Node) -> None:
         """Expand the gradients that a rule of the script takes."""
@@ -310,6 +313,26 @@ def _mark_inlined(around: Call) -> None:
     for call in around.entries:
         if isinstance(call, Call):
             _count_calls(call, 0, 0)
+
+
+def _read_by_several(call: Call) -> set[int]:
+    """Return the ids of the weights that several calls read, whose gradients are not summed at one Load.
+
+    The Loads are merged before if the network also calls the differentiated function itself. [observed 2.10: six small
+    networks that call a Dense layer or an RNNCell twice, in a gradient and in a step of training]
+    """
+    readers: dict[int, set[int]] = {}
+    pending = [call]
+    while pending:
+        mine = pending.pop()
+        for entry in mine.entries:
+            if isinstance(entry, Call):
+                pending.append(entry)
+                continue
+            for value in entry.operands:
+                if isinstance(value, Parameter) and value.is_weight:
+                    readers.setdefault(id(value), set()).add(id(mine))
+    return {weight for weight, calls in readers.items() if len(calls) > 1}
 
 
 def _every(call: Call) -> Iterator[Node]:

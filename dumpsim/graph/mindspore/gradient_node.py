@@ -47,6 +47,8 @@ class Differentiated:
         Scope of the function and so of its formal parameters, to which the sums of their gradients belong.
     formals : tuple of (str, str)
         Arguments of the network, and their names in the function.
+    is_called : bool
+        Whether the network also calls the function itself.
     """
 
     outputs: Shape
@@ -59,6 +61,7 @@ class Differentiated:
     arguments: int = 0
     scope: str = "Default"
     formals: tuple[tuple[str, str], ...] = ()
+    is_called: bool = False
 
 
 def gradient_node(output: Value, seed: Any, wanted: Sequence[Value], **about: Any) -> Node:

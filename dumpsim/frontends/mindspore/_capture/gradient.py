@@ -95,7 +95,7 @@ def _in_capture(
     sens: Any,
     has_aux: bool,
 ) -> tuple[Any, list[Any]]:
-    value, call = _called(tracer, fn, args, kwargs)
+    value, call, is_called = _called(tracer, fn, args, kwargs)
     chosen = value[0] if has_aux else value
     output = _whole(tracer, chosen)
     nodes = below([output])
@@ -115,6 +115,7 @@ def _in_capture(
             arguments=arguments,
             scope=tracer.scope_of_callee(fn),
             formals=_formals(tracer, fn, args),
+            is_called=is_called,
         )
     )
     return value, list(tracer.unpack(node, node.abstract))
@@ -132,20 +133,20 @@ def _formals(tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...]
 
 def _called(
     tracer: trace.Tracer, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[Any, Call]:
-    """Return the outputs of a function, and its call; the result of an earlier call with the same values is reused.
+) -> tuple[Any, Call, bool]:
+    """Return the outputs of a function, its call, and whether an earlier call with the same values is reused.
 
     In the vendor's compiler, a call reuses the forward result of the gradient of the same call. [observed 2.10]
     """
     before = tracer.result_of(fn, args) if not kwargs else None
     if before is not None:
-        return before
+        return *before, True
     depth = tracer.calls.enter("")
     value = control.called(fn, *args, **kwargs)
     tracer.calls.leave(depth)
     call = tracer.calls.latest()
     assert call is not None
-    return value, call
+    return value, call, False
 
 
 def _whole(tracer: trace.Tracer, value: Any) -> Value:
