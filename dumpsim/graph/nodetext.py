@@ -48,6 +48,8 @@ class NodeText:
         Of a node of a backward pass: the node of the forward pass whose gradient it belongs to.
     call_variable : str
         The variable to which the result of that call was assigned.
+    passed : tuple of Node
+        Arguments of the script's function whose result the node is, also those that it does not use.
     calls : int
         Number of enclosing calls that are inlined into a function that is differentiated.
     frame : int
@@ -75,6 +77,7 @@ class NodeText:
     formals: Mapping[Any, object] = field(default_factory=dict)
     forward: Any = None
     call_variable: str = ""
+    passed: tuple[Any, ...] = ()
     calls: int = 0
     frame: int = 0
     is_backend: bool = False

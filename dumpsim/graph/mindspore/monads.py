@@ -399,9 +399,13 @@ class _Effects:
         return known[id(value)]
 
     def _own(self, node: Node, loops: frozenset[object]) -> list[Value]:
-        """Return the operands of a node that the vendor's parser does not turn into formal parameters of `loops`."""
+        """Return the operands of a node that the vendor's parser does not turn into formal parameters of `loops`.
+
+        The result of a function depends on all of its arguments, too, since functions are not inlined so far.
+        """
         formals = self._formals.get(id(node), {}) if loops else {}
-        return [value for at, value in enumerate(node.operands) if formals.get(at) not in loops]
+        own = [value for at, value in enumerate(node.operands) if formals.get(at) not in loops]
+        return own if node.text is None else [*own, *node.text.passed]
 
     def _is_busy(self, function: FuncGraph) -> bool:
         if function.forward is not None or (function.kind != "root" and not function.is_tied):

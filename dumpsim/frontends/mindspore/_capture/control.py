@@ -38,7 +38,7 @@ from dumpsim.frontends.mindspore._capture.specialised import signature
 from dumpsim.frontends.mindspore._capture.trace import Tracer
 from dumpsim.frontends.mindspore._capture.variable import Unbound
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.graph import Constant, Node, control_of, text_of
+from dumpsim.graph.graph import Constant, Graph, Node, control_of, text_of
 
 __all__ = [
     "Unbound",
@@ -284,7 +284,20 @@ def _entered(tracer: Tracer, function: Any, /, *args: Any, **kwargs: Any) -> Any
         begin(tracer, new)
         if target is not function:
             args = (function.__self__, *args)
-        return continued(*start, new.function(*args, **kwargs))
+        result = continued(*start, new.function(*args, **kwargs))
+        _note_arguments(start, result, (args, kwargs))
+        return result
+
+
+def _note_arguments(start: tuple[Graph, int], result: Any, arguments: Any) -> None:
+    """Note which nodes a function has got, on those that it has made and returns."""
+    graph, first = start
+    made = set(map(id, graph.trail[first:]))
+    passed = tuple(t._symbol for t in values.tensors_in(arguments) if isinstance(t._symbol, Node))
+    for tensor in values.tensors_in(result):
+        node = tensor._symbol
+        if isinstance(node, Node) and id(node) in made:
+            text_of(node).passed = passed
 
 
 def rewritten(function: Callable[..., Any], *, name: str = "") -> rewrite.Rewritten:
