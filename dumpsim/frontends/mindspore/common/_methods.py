@@ -275,9 +275,11 @@ class TensorMethods:
             raise ScriptValueError(
                 f"For 'Tensor.take', the argument 'mode' should be one of in ['raise', 'wrap', 'clip'], but got {mode}."
             )
+        if mode == "raise":
+            raise UnsupportedError('"raise" mode is not implemented')
         whole = _op("reshape")(self, (-1,)) if axis is None else self
         axis = axis or 0
-        if capturing() is None and mode != "raise":
+        if capturing() is None:
             indices = _within(indices, whole.shape[axis], mode)
         return _op("gather")(whole, indices, axis)
 

@@ -63,7 +63,11 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     rates: list[float] = []
     for index, (stop, rate) in enumerate(zip(milestone, learning_rates, strict=True)):
         if check_positive_int(stop, f"milestone[{index}]") < len(rates):
-            raise ScriptValueError("For 'piecewise_constant_lr', the value of milestone must not decrease.")
+            last = milestone[index - 1]
+            raise ScriptValueError(
+                f"For 'piecewise_constant_lr', the value of milestone[{index}] must be greater than "
+                f"milestone[{index - 1}], but got milestone[{index}]: {stop}, milestone[{index - 1}]: {last}."
+            )
         check_is_float(rate, f"learning_rates[{index}]")
         rates += [rate] * (stop - len(rates))
     return rates

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import finish
+from dumpsim.frontends.mindspore.common._operandtypes import expect
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.communication import management
 from dumpsim.frontends.mindspore.communication._handle import (
@@ -20,6 +21,7 @@ from dumpsim.frontends.mindspore.communication.comm_func import in_place
 from dumpsim.frontends.mindspore.communication.management import get_group_rank_from_world_rank
 from dumpsim.frontends.mindspore.mint.distributed._groups import group_name
 from dumpsim.frontends.mindspore.ops.operations import comm_ops
+from dumpsim.ops.rules import vector
 
 __all__ = [
     "REDUCTIONS",
@@ -45,16 +47,22 @@ def reduction_of(op: str, group: str) -> tuple[str, int]:
     return ("sum", management.get_group_size(group)) if op == "avg" else (op, 0)
 
 
-def _check_shape(owner: str, name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+def _check_shape(owner: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tensor.ndim != len(shape):
+        raise ScriptValueError(
+            f"For '{owner}', output_tensor shape size must be equal to {len(shape)}, but got {tensor.ndim}"
+        )
     if tuple(tensor.shape) != shape:
         raise ScriptValueError(
-            f"For '{owner}', {name} shape must be equal to {shape}, but got {tuple(tensor.shape)}", where=owner
+            f"For '{owner}', output_tensor shape must be equal to {vector(shape)}, but got {vector(tensor.shape)}"
         )
 
 
 def _check_dtype(owner: str, tensor: Tensor, other: Tensor) -> None:
     if tensor.dtype != other.dtype:
-        raise ScriptTypeError(f"For {owner}, the output dtype should be {other.dtype}, but got {tensor.dtype}.")
+        raise ScriptValueError(
+            f"For '{owner}', output_tensor type {tensor.dtype} must be equal to input_tensor type {other.dtype}"
+        )
 
 
 def all_reduce(tensor: Tensor, op: str = SUM, group: str | None = None, async_op: bool = False) -> CommHandle | None:
@@ -87,8 +95,8 @@ def all_gather_into_tensor(
     primitive = comm_ops.AllGather(name)
     shape = tuple(input_tensor.shape)
     expected = (shape[0] * primitive.rank_size, *shape[1:]) if shape else (primitive.rank_size,)
-    _check_shape("DistCommAllGatherIntoTensor", "output_tensor", output_tensor, expected)
-    _check_dtype("all_gather_into_tensor", output_tensor, input_tensor)
+    _check_shape("DistCommAllGatherIntoTensor", output_tensor, expected)
+    _check_dtype("DistCommAllGatherIntoTensor", output_tensor, input_tensor)
     return in_place(primitive, (input_tensor if shape else input_tensor.reshape((1,)),), [output_tensor], async_op)
 
 
@@ -112,6 +120,9 @@ def all_gather_into_tensor_uneven(
     name = group_name(group)
     check_async(async_op)
     primitive = comm_ops.AllGatherV(name)
+    owner = "DistCommAllGatherIntoTensorUneven"
+    expect(owner, output, input, output_split_sizes or [], primitive.rank_size, name, async_op)
+    _check_dtype(owner, output, input)
     sizes = even_sizes(output_split_sizes, output.shape[0], primitive.rank_size, "output")
     _check_parts("all_gather_into_tensor_uneven", sizes, primitive, output, input)
     counts = tuple(size * numel(output.shape[1:]) for size in sizes)
@@ -125,7 +136,9 @@ def _check_parts(owner: str, sizes: tuple[int, ...], primitive: Any, whole: Tens
             f"parts of {list(sizes)} rows on {primitive.rank_size} ranks do not add up to {whole.shape[0]} rows",
             where=owner,
         )
-    _check_shape(owner, "the part", part, (sizes[primitive.rank], *whole.shape[1:]))
+    expected = (sizes[primitive.rank], *whole.shape[1:])
+    if tuple(part.shape) != expected:
+        raise ScriptValueError(f"the part has the shape {tuple(part.shape)} and not {expected}", where=owner)
 
 
 def reduce_scatter_tensor(
@@ -146,8 +159,8 @@ def reduce_scatter_tensor(
             f"{shape[0] if shape else 'none'}, rank_size: {primitive.rank_size}"
         )
     expected = (shape[0] // primitive.rank_size, *shape[1:])
-    _check_shape("DistCommReduceScatterTensor", "output_tensor", output, expected)
-    _check_dtype("reduce_scatter_tensor", output, input)
+    _check_shape("DistCommReduceScatterTensor", output, expected)
+    _check_dtype("DistCommReduceScatterTensor", output, input)
     return in_place(primitive, (input,), [output], async_op, average=average)
 
 
@@ -165,6 +178,9 @@ def reduce_scatter_tensor_uneven(
     check_async(async_op)
     folded, average = reduction_of(op, name)
     primitive = comm_ops.ReduceScatterV(folded, name)
+    owner = "DistCommReduceScatterTensorUneven"
+    expect(owner, output, input, input_split_sizes or [], primitive.rank_size, op, name, async_op)
+    _check_dtype(owner, output, input)
     sizes = even_sizes(input_split_sizes, input.shape[0], primitive.rank_size, "input")
     _check_parts("reduce_scatter_tensor_uneven", sizes, primitive, input, output)
     counts = tuple(size * numel(input.shape[1:]) for size in sizes)
@@ -230,6 +246,9 @@ def all_to_all_single(
     name = group_name(group)
     check_async(async_op)
     ranks = management.get_group_size(name)
+    lists = (sizes if isinstance(sizes, (list, tuple)) else [1] for sizes in (input_split_sizes, output_split_sizes))
+    expect("DistCommAllToAllVSingle", output, input, name, *lists, ranks, False, async_op)
+    _check_dtype("DistCommAllToAllVSingle", output, input)
     given = even_sizes(input_split_sizes, input.shape[0], ranks, "input")
     gotten = even_sizes(output_split_sizes, output.shape[0], ranks, "output")
     sends = tuple(size * numel(input.shape[1:]) for size in given)

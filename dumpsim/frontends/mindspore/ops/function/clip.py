@@ -93,7 +93,7 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
     factor = div(max_norm, add(total, 1e-06))
     if factor < 1:
         tensors = [mul(factor, tensor) for tensor in tensors]
-    return tensors[0] if isinstance(x, Tensor) else type(x)(tensors)
+    return tensors[0] if isinstance(x, Tensor) else tuple(tensors)
 
 
 def _norm(order: float, tensor: Tensor) -> Tensor:
