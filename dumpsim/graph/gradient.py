@@ -181,7 +181,7 @@ def _stopped(operand: Value, builder: Builder) -> Any:
     kind = operand.abstract
     if not isinstance(builder, ControlBuilder) or not isinstance(kind, TensorType):
         return None
-    return builder.zeros(kind) if kind.dtype.kind == "float" and -1 not in kind.shape else None
+    return builder.late_zeros(kind) if kind.dtype.kind == "float" and -1 not in kind.shape else None
 
 
 def _symbols(operands: Sequence[Value]) -> list[Any]:
