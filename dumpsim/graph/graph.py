@@ -157,8 +157,9 @@ class Control:
         Of a branch: whether both sides return the result of a function that they call.
     kept : set of int
         Outputs that are not dropped although they are unused.
-    passed : set of int
-        Outputs of a branch that an unrolled loop passes on, so that they are not dropped before gradients.
+    passed : list of int
+        Outputs of a branch that an unrolled loop passes on, in the order of the parameters of the loop's function; they
+        are not dropped before gradients.
     dropped : list of Value
         Of the bundle that a round returns: the unused values that it returned before.
     loops : frozenset of object
@@ -183,7 +184,7 @@ class Control:
     returns: bool = False
     tails: bool = False
     kept: set[int] = field(default_factory=set)
-    passed: set[int] = field(default_factory=set)
+    passed: list[int] = field(default_factory=list)
     dropped: "list[Value]" = field(default_factory=list)
     loops: frozenset[object] = frozenset()
     origins: tuple[Origin, ...] = ()

@@ -70,6 +70,7 @@ def test_execution_orders_are_exact(name, rule):
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
+        ("r624_017_gradient", "what an unrolled loop passes on has the order in which its body reads it"),
         ("r628_017_gradient", "what the last turn of an unrolled loop passes on has gradients, and then no users"),
         ("r621_037_gradient", "tuples of zero gradients stay nodes unless the functions are analysed again"),
     ],

@@ -77,20 +77,22 @@ def is_differentiated(node: Node) -> bool:
 def order_outputs(node: Node, rest: Sequence[Node], output: Value) -> None:
     """Sort the outputs of a branch in the order in which the code after it reads them. [source parse.cc]
 
-    That code is a function, whose parameters are created when it reads variables.
+    That code is a function, whose parameters are created when it reads variables. If it calls the function of an
+    unrolled loop, it reads the variables in the order of that function's parameters.
     """
     assert isinstance(node.abstract, TupleType)
     parts = {id(part): part for part in rest if is_part(part, node)}
     bundle = list(output.operands) if isinstance(output, Node) else []
     read = [value for later in rest for value in uses(later)] + [*bundle, output]
     places = [place_of(part) for value in read if (part := parts.get(id(value))) is not None]
-    order = list(dict.fromkeys([*places, *range(len(node.abstract.items))]))
+    passed = node.control.passed if node.control is not None else []
+    order = list(dict.fromkeys([*passed, *places, *range(len(node.abstract.items))]))
     if order == sorted(order):
         return
     node.abstract = TupleType(items=tuple(node.abstract.items[at] for at in order))
     if node.control is not None:
         node.control.kept = {order.index(at) for at in node.control.kept}
-        node.control.passed = {order.index(at) for at in node.control.passed}
+        node.control.passed = [order.index(at) for at in node.control.passed]
     for block in node.blocks:
         assert isinstance(block.output, Node)
         block.output.operands = [block.output.operands[at] for at in order]

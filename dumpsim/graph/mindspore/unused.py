@@ -191,7 +191,7 @@ class _Dropper:
         if self._taken is not None:
             self.places[id(node)] = self._taken.get(id(node), set()) | control_of(node).kept
             if self._before_gradients:
-                self.places[id(node)] |= control_of(node).passed
+                self.places[id(node)] |= set(control_of(node).passed)
             if busy:
                 self.places[id(node)] |= set(range(len(node.abstract.items)))  # type: ignore[union-attr]
         wanted = None

@@ -120,7 +120,7 @@ def test_what_an_unrolled_loop_passes_on_is_dropped_after_gradients(net):
         lambda: [net.op("Exp", x), net.op("Abs", x)],
         lambda: [net.op("Neg", x), net.op("Cos", x)],
     )
-    control_of(node).passed.add(1)
+    control_of(node).passed.append(1)
     net.graph.output = values[0]
     drop_unused(net.graph, find, before_gradients=True)
     assert kinds(node.blocks[0].trail) == ["Exp", "Abs"]

@@ -1,12 +1,12 @@
 """The variables that a function reads after its branches and loops."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dumpsim.frontends.mindspore._capture.jump import Ending
 
-__all__ = ["note_live"]
+__all__ = ["in_order", "note_live"]
 
 _Names = frozenset[str]
 _NONE: _Names = frozenset()
@@ -111,3 +111,22 @@ def _stored(node: ast.AST) -> _Names:
     return frozenset(
         name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store | ast.Del)
     )
+
+
+def in_order(names: Iterable[str], body: Iterable[ast.stmt]) -> list[str]:
+    """Return variables in the order in which statements first read them; the others come last.
+
+    Examples
+    --------
+    >>> in_order(["x", "y", "z"], ast.parse("z = f(y) + g(x)").body)
+    ['y', 'x', 'z']
+    """
+    read = [name for statement in body for name in _read_in(statement)]
+    return sorted(names, key=lambda name: (read.index(name) if name in read else len(read), name))
+
+
+def _read_in(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _read_in(child)

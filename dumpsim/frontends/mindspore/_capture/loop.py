@@ -24,7 +24,7 @@ from dumpsim.frontends.mindspore._capture.variable import (
     zeros,
 )
 from dumpsim.frontends.mindspore._current import capturing
-from dumpsim.graph.graph import Constant, Control, Node, control_of
+from dumpsim.graph.graph import Constant, Control, Node, control_of, uses
 
 __all__ = ["ending", "look_beyond", "loop", "turn"]
 
@@ -132,7 +132,7 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
     tracer = capturing()
     if tracer is not None:
         symbols = [tensor._symbol for tensor in values.tensors_in(carried)]
-        _pass_on(symbols)
+        _pass_on(tracer.graph.trail, symbols)
         frame = tracer.frame
         frame.formals.update((symbol, frame.loops) for symbol in symbols if isinstance(symbol, Node))
         tracer.calls.turn(is_last=is_last)
@@ -143,13 +143,22 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
         tracer.frame.blocks += 1  # the rest of the function is nested in the vendor's loop functions
 
 
-def _pass_on(symbols: Sequence[Any]) -> None:
-    """Mark outputs of branches that an iteration passes to the next one, or to the code after the loop."""
-    for symbol in symbols:
-        if isinstance(symbol, Node) and symbol.op_type == "TupleGetItem" and isinstance(symbol.operands[0], Node):
-            index = symbol.operands[1]
+def _pass_on(trail: Sequence[Node], symbols: Sequence[Any]) -> None:
+    """Mark outputs of branches that an iteration passes to the next one, or to the code after the loop.
+
+    Outputs that the iteration reads after the branch come first.
+    """
+    parts = [s for s in symbols if isinstance(s, Node) and s.op_type == "TupleGetItem" and s.operands[0] in trail]
+    for part in parts:
+        branch = part.operands[0]
+        assert isinstance(branch, Node)
+        mine = {id(node): node for node in trail if node.op_type == "TupleGetItem" and node.operands[0] is branch}
+        read = [mine[id(v)] for n in trail[trail.index(branch) + 1 :] for v in uses(n) if id(v) in mine]
+        passed = control_of(branch).passed
+        for one in [*read, *(other for other in parts if other.operands[0] is branch)]:
+            index = one.operands[1]
             assert isinstance(index, Constant)
-            control_of(symbol.operands[0]).passed.add(index.value)
+            passed += [index.value] if index.value not in passed else []
 
 
 def loop(

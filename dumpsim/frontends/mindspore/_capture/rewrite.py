@@ -22,7 +22,7 @@ from dumpsim.core.errors import CaptureError
 from dumpsim.core.irdoc import SourceLine
 from dumpsim.frontends.mindspore._capture import jump
 from dumpsim.frontends.mindspore._capture.frame import Member, Mentions, Position, Source
-from dumpsim.frontends.mindspore._capture.liveness import note_live
+from dumpsim.frontends.mindspore._capture.liveness import in_order, note_live
 from dumpsim.frontends.mindspore._capture.names import LookUp, looked_up
 from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 
@@ -459,7 +459,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         jumping, self._jumping = self._jumping, any(_jumps(s) for s in node.body)
-        carried = ast.Tuple(elts=[_read(name) for name in sorted(getattr(node, "live", ()))], ctx=ast.Load())
+        names = in_order(getattr(node, "live", ()), node.body)
+        carried = ast.Tuple(elts=[_read(name) for name in names], ctx=ast.Load())
         node.iter = self._control("iterated", self._position(node), self.visit(node.iter), carried, at=node.iter)
         node.body = [self._turn(node, carried, is_last=False), *self._statements(node.body)]
         self._jumping = jumping
