@@ -1,7 +1,7 @@
 """The order in which the vendor's compiler walks over the variables of a function.
 
 It keeps them in a hash table of strings: Robin Hood hashing with linear probing, and murmur hashing. The order of the
-slots decides which unused variable is evaluated first. [source robin_hood.h 3.11; observed 2.10: 27 of 27 functions
+slots decides which unused variable is evaluated first. [source robin_hood.h 3.11; observed 2.10: 50 of 50 functions
 with several unused variables]
 """
 

@@ -74,7 +74,7 @@ class _Unused:
 
     def values(self) -> Iterator[_Variable]:
         """Yield the unused values in the order in which the result waits for them."""
-        ordered = [self._unread[name] for name in hash_order(name for name in self._unread if name != "self")]
+        ordered = [self._unread[name] for name in hash_order(self._unread)]
         yield from (variable for variable in (*self._hidden, *ordered) if variable is not None)
 
 

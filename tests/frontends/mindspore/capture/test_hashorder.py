@@ -9,32 +9,33 @@ from dumpsim.frontends.mindspore._capture.hashorder import hash_order
 # arguments and variables of a function as they are set, and the unused ones as MindSpore 2.10 evaluates them
 # [observed 2.10: 01_type_inference of random networks]
 RECORDED = [
-    ("x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7", "t6 t2 t3 t5"),
-    ("x0 x1 t2 t3 t4 t5 t6", "t3 t5 t4"),
-    ("x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t4 t8 t1"),
-    ("x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7", "t3 t5 t4"),
-    ("x0 x1 t4 t5 t6 t7 t8 t9 t10", "t6 t5 t7 t9"),
-    ("x0 x1 t0 y t1 a0 t2 t3 t4", "t2 t3 t1"),
-    ("x0 x1 y t0 t1 t2 t3 t4 t5 t6 t7 t8 t9", "t5 t0 t8 t6"),
-    ("x0 x1 t0 y t1 t2 t3 t4 t5", "t2 t3 t4"),
-    ("x0 x1 y a0 b0 t0 t1 a1 t2 t3 t4", "t2 t3 t1"),
-    ("x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t4 t7 t8 t9 t6"),
-    ("x0 x1 t0 y t1 t2 t3 t4 a0 b0 t5 t6 t7", "b0 t4 t6 t1"),
-    ("x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t3 t7 t9"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7", "t6 t2 t3 t5"),
+    ("self x0 x1 t2 t3 t4 t5 t6", "t3 t5 t4"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t4 t8 t1"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7", "t3 t5 t4"),
+    ("self x0 x1 t4 t5 t6 t7 t8 t9 t10", "t6 t5 t7 t9"),
+    ("self x0 x1 t0 y t1 a0 t2 t3 t4", "t2 t3 t1"),
+    ("self x0 x1 y t0 t1 t2 t3 t4 t5 t6 t7 t8 t9", "t5 t0 t8 t6"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5", "t2 t3 t4"),
+    ("self x0 x1 y a0 b0 t0 t1 a1 t2 t3 t4", "t2 t3 t1"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t4 t7 t8 t9 t6"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 a0 b0 t5 t6 t7", "b0 t4 t6 t1"),
+    ("self x0 x1 t0 y t1 t2 t3 t4 t5 t6 t7 t8 t9 t10", "t3 t7 t9"),
     (
-        "x0 x1 temperature down norm_out value_projection logits loss_scale",
+        "self x0 x1 temperature down norm_out value_projection logits loss_scale",
         "value_projection logits norm_out loss_scale down temperature",
     ),
     (
-        "x0 x1 attention up a temperature query logits norm_out gate down i mask x_long_variable_name_42",
+        "self x0 x1 attention up a temperature query logits norm_out gate down i mask x_long_variable_name_42",
         "attention a gate i norm_out query logits down mask up temperature x_long_variable_name_42",
     ),
     (
-        "x0 x1 temperature loss_scale logits b residual attention hidden_state query norm_out gate "
+        "self x0 x1 temperature loss_scale logits b residual attention hidden_state query norm_out gate "
         "output_of_first_layer mask up position_embedding x_long_variable_name_42 a key i",
         "attention a gate residual i norm_out loss_scale key output_of_first_layer hidden_state "
         "position_embedding query b logits mask up temperature x_long_variable_name_42",
     ),
+    ("self x0 x1 t3 t4 t5 t6", "t5 t4"),
 ]
 
 
