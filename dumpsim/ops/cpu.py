@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dumpsim.ops.average import cpu_slope
 from dumpsim.ops.cpporder import nth_element, stable_sort
 from dumpsim.ops.opdef import Kernel, OpDef
 from dumpsim.ops.order import unique
@@ -519,6 +520,7 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "Softmax": _Change(_softmax, ("float32",)),
         "LogSoftmax": _Change(_log_softmax),
         "SparseSoftmaxCrossEntropyWithLogits": _Change(_sparse_cross_entropy),
+        "AvgPool3DGrad": _instead(cpu_slope),
         "MaxPool": _Change(_max_pool),
         "MaxPoolGrad": _Change(_max_pool_slope),
         "UnsortedSegmentMax": _without_nan(0, -np.inf),

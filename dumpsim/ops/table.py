@@ -41,6 +41,7 @@ MODULES: dict[str, str] = {
     "arithmetic": "Add Sub Mul Div RealDiv DivNoNan FloorDiv Mod FloorMod Pow Maximum Minimum Atan2 AddN AccumulateNV2",
     "assign": "Assign AssignAdd AssignSub",
     "attention": "FlashAttentionScore FlashAttentionScoreGrad RotaryPositionEmbedding RotaryPositionEmbeddingGrad",
+    "average": "AvgPool3D AvgPool3DGrad",
     "bits": "BitwiseAnd BitwiseOr BitwiseXor Invert",
     "collective": (
         "AllReduce AllGather ReduceScatter Broadcast Reduce AllGatherV ReduceScatterV CollectiveScatter "

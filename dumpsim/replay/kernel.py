@@ -297,7 +297,8 @@ LINEAR: Mapping[str, Terms] = MappingProxyType(
         "WeightQuantBatchMatmul": _all,
         **dict.fromkeys(
             (
-                "AvgPool", "AvgPoolGrad", "AdaptiveAvgPool2D", "AdaptiveAvgPool2DGrad",
+                "AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad", "AdaptiveAvgPool2D",
+                "AdaptiveAvgPool2DGrad",
                 "UnsortedSegmentSum", "GatherDGradV2", "ScatterNd", "ScatterAdd",
                 "ScatterNdAdd", "TensorScatterAdd", "IndexAdd", "ResizeBilinearV2", "ResizeBilinearGrad",
                 "ResizeNearestNeighborV2Grad", "TensorScatterElements", "ScatterSub", "ScatterNdSub",

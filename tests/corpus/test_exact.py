@@ -42,6 +42,7 @@ NETS = {
     "r20261202_002_shared": "a function that applies an operator and nothing else takes the scope of its call",
     "h_optim": "a learning rate's Cast is its own, not the library's function that its first caller names",
     "h_jitgrad": "a record holds the last step of a jit function",
+    "h_avgpool": "means with padding are AvgPool3D between ExpandDims and Squeeze, also where nothing is padded",
 }
 
 

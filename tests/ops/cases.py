@@ -698,6 +698,7 @@ _CONV3D: dict[str, Any] = {
     "dilations": (1, 1, 1, 1, 1),
     "groups": 1,
 }
+_MEANS = {"kernel_size": (1, 1, 1, 2, 3), "strides": (1, 1, 2, 2, 2)}
 PRODUCTS = (
     case("Mm", f(2, 3), f(3, 4), real=None, grad="finite"),
     case("Mv", f(2, 3), f(3), real=None, grad="finite"),
@@ -722,6 +723,18 @@ PRODUCTS = (
             ("pad", f(1, 2, 4, 5, 4), f(4, 2, 2, 3, 2), {"pad_mode": "pad", "pad": (1, 0, 1, 1, 0, 1)},
              "pad_mode='pad', pad=(1, 0, 1, 1, 0, 1)"),
             ("group", f(1, 4, 3, 4, 3), f(4, 2, 2, 3, 2), {"groups": 2}, "group=2"),
+        )
+    ),
+    *(
+        case(f"AvgPool3D.{name}", f(2, 2, 3, 5, 6), attrs=_MEANS | attrs, real=f"P.AvgPool3D((1, 2, 3), 2, {call})(a)")
+        for name, attrs, call in (
+            ("valid", {}, "'valid'"),
+            ("same", {"pad_mode": "SAME", "count_include_pad": False}, "'same', count_include_pad=False"),
+            ("pad", {"pad_mode": "PAD", "pad_list": (0, 0, 1, 0, 1, 1)}, "'pad', (0, 0, 1, 0, 1, 1)"),
+            ("ceil", {"pad_mode": "PAD", "pad_list": (0, 0, 0, 0, 1, 0), "ceil_mode": True, "count_include_pad": False},
+             "'pad', (0, 0, 0, 0, 1, 0), True, False"),
+            ("divisor", {"pad_mode": "PAD", "pad_list": (0, 0, 1, 0, 1, 1), "divisor_override": 4},
+             "'pad', (0, 0, 1, 0, 1, 1), divisor_override=4"),
         )
     ),
     case("Conv3D.dilated", f(1, 2, 4, 7, 4), f(4, 2, 2, 3, 2), attrs=_CONV3D | {"dilations": (1, 1, 1, 2, 2)},

@@ -425,7 +425,7 @@ PRIMITIVES: Mapping[str, str] = MappingProxyType(
             "Cast DType Depend Fill Identity Ones OnesLike Rank ScalarToTensor Shape Size StopGradient TensorShape "
             "Unstack Zeros ZerosLike"
         ),
-        "ops.operations.nn_ops": "AvgPool BatchNorm Conv2D Conv3D MaxPool MirrorPad Pad",
+        "ops.operations.nn_ops": "AvgPool AvgPool3D BatchNorm Conv2D Conv3D MaxPool MirrorPad Pad",
         "dataset.queue": "GetNext",  # uses the queues of data sets
     }
 )

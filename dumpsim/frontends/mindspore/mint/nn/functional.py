@@ -277,7 +277,7 @@ def avg_pool2d(
         )
     height, width = _pair(padding)
     x = ops.pad(input, (width, width, height, height)) if height or width else input
-    result: Tensor = ops.avg_pool2d(x, _pair(kernel_size), _pair(kernel_size if stride is None else stride))
+    result: Tensor = ops.AvgPool(_pair(kernel_size), _pair(kernel_size if stride is None else stride))(x)
     return result
 
 

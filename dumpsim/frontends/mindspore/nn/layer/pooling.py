@@ -4,7 +4,12 @@ from typing import Any
 
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._checkparam import GE, check_int
+from dumpsim.frontends.mindspore._checkparam import (
+    GE,
+    check_int,
+    check_non_negative_int_sequence,
+    check_value_type,
+)
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn import _check
@@ -34,10 +39,6 @@ class _PoolNd(Cell):
             raise ScriptValueError(
                 f"For '{self.cls_name}, the 'NHWC' format only support in GPU target, but got device target {target}."
             )
-        if self.pad_mode == "PAD":
-            raise UnsupportedError(
-                "pad_mode 'pad' is not emulated", where=f"nn.{self.cls_name}", allowed=("valid", "same")
-            )
         self.kernel_size = self._window("kernel_size", kernel_size)
         self.stride = self._window("stride", stride)
 
@@ -62,6 +63,28 @@ def _belongs_to_pad(owner: str, pad_mode: str) -> ScriptValueError:
     )
 
 
+def _pads(padding: Any, owner: str, axes: int) -> Any:
+    """Return the padding before and after depth, height and width from that of the last axes.
+
+    Examples
+    --------
+    >>> _pads((1, 2), "AvgPool2d", 2)
+    (0, 0, 1, 1, 2, 2)
+    """
+    check_value_type("padding", padding, (int, tuple, list), owner)
+    if isinstance(padding, int):
+        return (0, 0) * (3 - axes) + (padding,) * axes * 2
+    check_non_negative_int_sequence(padding, "padding", owner)
+    if len(padding) not in (1, axes):
+        allowed = "one int" if axes == 1 else f"1 or {axes} int"
+        raise ScriptValueError(
+            f"For {owner}, the padding must be a int or tuple/list contains {allowed}, but got tuple/list with "
+            f"length:{len(padding)}."
+        )
+    numbers = [n for n in (padding if len(padding) == axes else list(padding) * axes) for _ in range(2)]
+    return (0, 0) * (3 - axes) + tuple(numbers)
+
+
 class MaxPool2d(_PoolNd):
     """Largest elements of windows of NCHW images (or of one CHW image).
 
@@ -83,6 +106,10 @@ class MaxPool2d(_PoolNd):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, data_format)
+        if self.pad_mode == "PAD":
+            raise UnsupportedError(
+                "pad_mode 'pad' is not emulated", where=f"nn.{self.cls_name}", allowed=("valid", "same")
+            )
         if padding != 0 or dilation != 1 or return_indices or ceil_mode:
             raise _belongs_to_pad("MaxPool2d", pad_mode)
         self.max_pool = ops.MaxPool(
@@ -115,21 +142,52 @@ class AvgPool2d(_PoolNd):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, data_format)
-        if padding != 0 or ceil_mode or not count_include_pad or divisor_override is not None:
-            raise UnsupportedError(
-                "padding, ceil_mode, count_include_pad=False and divisor_override are not emulated",
-                where="nn.AvgPool2d",
+        if (
+            pad_mode.upper() == "PAD"
+            or padding != 0
+            or ceil_mode
+            or not count_include_pad
+            or divisor_override is not None
+        ):
+            self.is_expand = True
+            if divisor_override is not None and divisor_override <= 0:
+                raise ScriptValueError(
+                    f"For '{self.cls_name}', the 'divisor_override' must be > 0, but got {divisor_override}."
+                )
+            pads = _pads(padding, self.cls_name, 2)
+            self.avg_pool: Any = ops.AvgPool3D(
+                kernel_size=(1, *self._pair("kernel_size", self.kernel_size)),
+                strides=(1, *self._pair("stride", self.stride)),
+                pad_mode=pad_mode,
+                pad=pads,
+                ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad,
+                divisor_override=0 if divisor_override is None else divisor_override,
             )
-        self.avg_pool = ops.AvgPool(
-            kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode, data_format=self.format
-        )
+        else:
+            self.is_expand = False
+            self.avg_pool = ops.AvgPool(
+                kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode, data_format=self.format
+            )
+
+    def _pair(self, name: str, value: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple) and len(value) != 2:
+            raise ScriptValueError(
+                f"For {self.cls_name}, the length of {name} must be equal to 2, but got {len(value)}."
+            )
+        return value if isinstance(value, tuple) else (value, value)
 
     def construct(self, x: Any) -> Any:
         expand_batch = False
         if x.ndim == 3:
             x = x.unsqueeze(0)
             expand_batch = True
-        res = self.avg_pool(x)
+        if self.is_expand:
+            x = x.unsqueeze(2)
+            out = self.avg_pool(x)
+            res = out.squeeze(2)
+        else:
+            res = self.avg_pool(x)
         if expand_batch:
             res = res.squeeze(0)
         return res
@@ -155,6 +213,10 @@ class MaxPool1d(_PoolNd):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, "NCHW")
+        if self.pad_mode == "PAD":
+            raise UnsupportedError(
+                "pad_mode 'pad' is not emulated", where=f"nn.{self.cls_name}", allowed=("valid", "same")
+            )
         if padding != 0 or dilation != 1 or return_indices or ceil_mode:
             raise _belongs_to_pad("MaxPool1d", pad_mode)
         self.kernel_size, self.stride = (1, kernel_size), (1, stride)
@@ -194,11 +256,20 @@ class AvgPool1d(_PoolNd):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, "NCHW")
-        if padding != 0 or ceil_mode or not count_include_pad:
-            raise UnsupportedError(
-                "padding, ceil_mode and count_include_pad=False are not emulated", where="nn.AvgPool1d"
+        check_int(self.kernel_size, 1, GE, "kernel_size", self.cls_name)
+        check_int(self.stride, 1, GE, "stride", self.cls_name)
+        self.is_expand_3d = pad_mode.upper() == "PAD" or padding != 0 or ceil_mode or not count_include_pad
+        if self.is_expand_3d:
+            self.avg_pool: Any = ops.AvgPool3D(
+                kernel_size=(1, 1, self.kernel_size),
+                strides=(1, 1, self.stride),
+                pad_mode=pad_mode,
+                pad=_pads(padding, self.cls_name, 1),
+                ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad,
             )
-        self.kernel_size, self.stride = (1, kernel_size), (1, stride)
+            return
+        self.kernel_size, self.stride = (1, self.kernel_size), (1, self.stride)
         self.avg_pool = ops.AvgPool(kernel_size=self.kernel_size, strides=self.stride, pad_mode=self.pad_mode)
         self.shape = ops.shape
         self.reduce_mean = ops.ReduceMean(keep_dims=True)
@@ -211,16 +282,21 @@ class AvgPool1d(_PoolNd):
         if x.ndim == 2:
             x = x.unsqueeze(0)
             expand_batch = True
-        batch, channel, width = self.shape(x)
-        if width == self.kernel_size[1]:
-            x = self.reduce_mean(x, 2)
-        elif width - self.kernel_size[1] < self.stride[1]:  # one window: the rest is cut off
-            x = self.slice(x, (0, 0, 0), (batch, channel, self.kernel_size[1]))
-            x = self.reduce_mean(x, 2)
-        else:
-            x = self.expand(x, 2)
+        if self.is_expand_3d:
+            x = x.unsqueeze(2).unsqueeze(3)
             x = self.avg_pool(x)
-            x = self.squeeze(x)
+            x = x.squeeze(3).squeeze(2)
+        else:
+            batch, channel, width = self.shape(x)
+            if width == self.kernel_size[1]:
+                x = self.reduce_mean(x, 2)
+            elif width - self.kernel_size[1] < self.stride[1]:  # one window: the rest is cut off
+                x = self.slice(x, (0, 0, 0), (batch, channel, self.kernel_size[1]))
+                x = self.reduce_mean(x, 2)
+            else:
+                x = self.expand(x, 2)
+                x = self.avg_pool(x)
+                x = self.squeeze(x)
         if expand_batch:
             x = x.squeeze(0)
         return x

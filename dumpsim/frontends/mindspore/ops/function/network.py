@@ -7,7 +7,7 @@ import numpy as np
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import after_tests, tested
-from dumpsim.frontends.mindspore._checkparam import check_value_type
+from dumpsim.frontends.mindspore._checkparam import GE, check_int, check_non_negative_int, check_value_type
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common._operandtypes import (
@@ -302,15 +302,38 @@ def avg_pool2d(
     input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
-    """Means of windows, without padding."""
-    from dumpsim.frontends.mindspore.ops.operations.nn_ops import AvgPool
+    """Means of windows of NCHW images, as means over volumes of depth 1. [observed 2.10]
 
-    if padding != 0 or ceil_mode or not count_include_pad or divisor_override:
-        raise UnsupportedError(
-            "padding, ceil_mode, count_include_pad=False and divisor_override are not emulated", where="ops.avg_pool2d"
-        )
-    out: Tensor = AvgPool(kernel_size, stride)(input_x)
+    Examples
+    --------
+    >>> avg_pool2d(Tensor([[[[2.0, 4.0]]]]), (1, 2), 1, (0, 0, 1, 0)).asnumpy().tolist()
+    [[[[1.0, 3.0]]]]
+    """
+    from dumpsim.frontends.mindspore.ops.operations.nn_ops import AvgPool3D
+
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError("For avg_pool2d, the input input_x must be tensor")
+    windows = (1, *_window_numbers("kernel_size", kernel_size, 2, 1))
+    strides = (1, *_window_numbers("stride", stride, 2, 1))
+    pads = (0, 0, *_window_numbers("padding", padding, 4, 0))
+    check_value_type("ceil_mode", ceil_mode, bool, "avg_pool2d")
+    check_value_type("count_include_pad", count_include_pad, bool, "avg_pool2d")
+    check_non_negative_int(divisor_override, "divisor_override", "avg_pool2d")
+    pool = AvgPool3D(windows, strides, "pad", pads, ceil_mode, count_include_pad, divisor_override)
+    out: Tensor = call("Squeeze", [pool(call("ExpandDims", [input_x, 2])), (2,)])
     return out
+
+
+def _window_numbers(name: str, value: Any, count: int, least: int) -> tuple[int, ...]:
+    """Return the numbers of a setting of `avg_pool2d`, one or `count`."""
+    if not isinstance(value, (int, tuple)):
+        raise ScriptTypeError(f"For avg_pool2d, {name} should be int or tuple of length {count}.")
+    if isinstance(value, tuple) and len(value) != count:
+        raise ScriptValueError(f"For avg_pool2d, {name} should be int or tuple of length {count}.")
+    numbers = (value,) * count if isinstance(value, int) else value
+    for n in numbers:
+        check_int(n, least, GE, name, "avg_pool2d")
+    return numbers
 
 
 def conv2d(

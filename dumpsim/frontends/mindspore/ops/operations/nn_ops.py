@@ -3,6 +3,7 @@
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int, check_value_type
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -12,7 +13,7 @@ from dumpsim.frontends.mindspore.ops.operations import _own
 from dumpsim.frontends.mindspore.ops.primitive import Primitive
 from dumpsim.ops.rules import numbers_of
 
-__all__ = ["AvgPool", "BatchNorm", "Conv2D", "Conv3D", "MaxPool", "MirrorPad", "Pad"]
+__all__ = ["AvgPool", "AvgPool3D", "BatchNorm", "Conv2D", "Conv3D", "MaxPool", "MirrorPad", "Pad"]
 
 
 def _pair(what: str, value: Any, owner: str, least: int = 1) -> tuple[int, int]:
@@ -219,6 +220,86 @@ class AvgPool(_Pool):
         # the IR prints the numbers of the enums: PAD 0, SAME 1, VALID 2 [observed 2.10]
         padding = {"SAME": 1, "VALID": 2}[self.pad_mode]
         return self._run([x, self.kernel_size, self.strides, padding, _format_number(self.format)])
+
+
+def _five(what: str, value: Any, owner: str) -> tuple[int, ...]:
+    """Return (1, 1, depth, height, width) from one number, or from three or five."""
+    check_value_type(what, value, (int, tuple), owner)
+    five = (1, 1, *((value,) * 3 if isinstance(value, int) else value[-3:]))
+    given = len(value) if isinstance(value, tuple) else 3
+    if given not in (3, 5) or any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in five):
+        raise ScriptValueError(
+            f"For '{owner}', the parameter '{what}' must be an positive integer or a tuple of three positive integer, "
+            f"but got {five if given in (3, 5) else value}"
+        )
+    return five
+
+
+class AvgPool3D(Primitive):
+    """Means of windows of NCDHW volumes.
+
+    Parameters
+    ----------
+    kernel_size, strides : int or tuple of three
+    pad_mode : {"valid", "same", "pad"}
+    pad : int or tuple of six
+        Zeros before and after depth, height and width.
+    ceil_mode : bool
+        Round the size of the output up.
+    count_include_pad : bool
+        Count the zeros of the padding.
+    divisor_override : int
+        Divisor in place of the number of elements, if not 0.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any = 1,
+        strides: Any = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int = 0,
+        data_format: str = "NCDHW",
+    ) -> None:
+        super().__init__("AvgPool3D")
+        self.kernel_size = _five("kernel_size", kernel_size, self.name)
+        self.strides = _five("strides", strides, self.name)
+        check_value_type("pad", pad, (int, tuple, list), self.name)
+        self.pad = pad
+        self.pad_list = (pad,) * 6 if isinstance(pad, int) else tuple(pad)
+        if len(self.pad_list) != 6:
+            raise ScriptValueError(
+                f"For '{self.name}', attr 'pad' must be an positive int number or a tuple of six positive int "
+                f"numbers, but got {pad}."
+            )
+        check_value_type("pad_mode", pad_mode, [str], self.name)
+        self.pad_mode = _choice("pad_mode", pad_mode.upper(), ("VALID", "SAME", "PAD"), self.name)
+        if self.pad_mode != "PAD" and self.pad_list != (0,) * 6:
+            raise ScriptValueError(
+                f"For '{self.name}', the 'pad' must be zero or (0, 0, 0, 0, 0, 0) when 'pad_mode' is not \"PAD\", but "
+                f"got 'pad' is {pad} and 'pad_mode' is {pad_mode}."
+            )
+        for item in self.pad_list:
+            check_non_negative_int(item, "pad or item of pad", self.name)
+        self.ceil_mode = check_value_type("ceil_mode", ceil_mode, bool, self.name)
+        self.count_include_pad = check_value_type("count_include_pad", count_include_pad, bool, self.name)
+        self.divisor_override = check_non_negative_int(divisor_override, "divisor_override", self.name)
+        self.format = _choice("format", data_format, ("NCDHW",), self.name)
+        self._given = {
+            "kernel_size": self.kernel_size,
+            "strides": self.strides,
+            "pad_mode": self.pad_mode,
+            "pad_list": self.pad_list,
+            "ceil_mode": ceil_mode,
+            "count_include_pad": count_include_pad,
+            "divisor_override": divisor_override,
+            "format": data_format,
+        }
+
+    def __call__(self, input: Any) -> Any:
+        return self._run([input], self._given)
 
 
 class Pad(Primitive):
