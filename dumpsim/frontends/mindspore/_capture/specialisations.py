@@ -62,8 +62,8 @@ TRUTH = "bool_:1 tensor_bool:3 cast:1"  # of a tensor that the graph decides
 SUBSCRIPTS: Mapping[str, str] = MappingProxyType(
     {
         "sequence": "1",
-        "slice": "5",
-        "tuple": "12 slices:1",
+        "slice": "3 slice:2",
+        "tuple": "3 tuple:9 slices:1",
     }
 )
 
