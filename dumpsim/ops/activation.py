@@ -249,12 +249,7 @@ def _grad_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     named = constant(operands[1])
     rank = len(shape_of(out))
     axis = (named[0] if isinstance(named, tuple | list) else named) % rank
-    if axis == rank - 1:
-        return b.emit("SoftmaxBackward", dout, out, -1), None
-    # another axis is swapped with the last one [2.10 observed]
-    order = tuple(rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank))
-    turned = b.emit("Transpose", out, order), b.emit("Transpose", dout, order)
-    return b.emit("Transpose", b.emit("SoftmaxBackward", turned[1], turned[0], -1), order), None
+    return b.emit("SoftmaxBackward", dout, out, -1 if axis == rank - 1 else axis), None
 
 
 def _infer_log_softmax(name: str, axis_at: int) -> Infer:

@@ -151,8 +151,14 @@ def _zeros_like(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
 
 def _softmax_backward(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     dout, out, dim = operands
-    total = b.emit("ReduceSum", b.emit("Mul", out, dout), (constant(dim),), True, False)
-    return b.emit("Mul", out, b.emit("Sub", dout, total))
+    last, axis = len(result.shape) - 1, constant(dim) % len(result.shape)
+    # another axis than the last one is swapped with it [2.10 observed]
+    order = tuple(last if i == axis else axis if i == last else i for i in range(last + 1))
+    if axis != last:
+        out, dout = b.emit("Transpose", out, order), b.emit("Transpose", dout, order)
+    total = b.emit("ReduceSum", b.emit("Mul", out, dout), (-1,), True, False)
+    slope = b.emit("Mul", out, b.emit("Sub", dout, total))
+    return slope if axis == last else b.emit("Transpose", slope, order)
 
 
 def _silu(b: Emitter, operands: Sequence[Any], result: Any) -> Any:

@@ -43,6 +43,7 @@ NETS = {
     "h_optim": "a learning rate's Cast is its own, not the library's function that its first caller names",
     "h_jitgrad": "a record holds the last step of a jit function",
     "h_avgpool": "means with padding are AvgPool3D between ExpandDims and Squeeze, also where nothing is padded",
+    "h_crossaxes": "a loss of 3 axes is that of images of one row; weights are multiplied after a view",
 }
 
 

@@ -7,7 +7,15 @@ import numpy as np
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError, nearest
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import after_tests, tested
-from dumpsim.frontends.mindspore._checkparam import GE, check_int, check_non_negative_int, check_value_type
+from dumpsim.frontends.mindspore._checkparam import (
+    GE,
+    check_int,
+    check_is_int,
+    check_non_negative_float,
+    check_non_negative_int,
+    check_string,
+    check_value_type,
+)
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._listener import neutral
 from dumpsim.frontends.mindspore.common._operandtypes import (
@@ -410,6 +418,17 @@ def cross_entropy(
     >>> round(cross_entropy(Tensor([[0.0, 0.0]]), Tensor([1])).item(), 4)
     0.6931
     """
+    for name, value in (("input", input), ("target", target), ("weight", weight)):
+        if value is not None:
+            check_is_tensor(name, value, "cross_entropy_loss")
+    check_is_int(ignore_index, "ignore_index", "cross_entropy_loss")
+    check_non_negative_float(label_smoothing, "label_smoothing", "cross_entropy_loss")
+    check_string(reduction, ["none", "mean", "sum"], "reduction", "cross_entropy_loss")
+    if input._dtype.name not in ("float64", "float32", "float16"):
+        raise ScriptTypeError(
+            "For cross_entropy, the input dtype should be mstype.float64, mstype.float32 ormstype.float16, but got "
+            f"dtype:{input.dtype}."
+        )
     axis = 1 if input.ndim > 1 else 0
     after_tests(1)  # of the reduction
     logits = _log_softmax(input, axis)
@@ -436,20 +455,34 @@ def nll_loss(
     inputs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Negative log-likelihood of the target classes, by single operators. [observed 2.10]"""
-    if inputs.ndim not in (1, 2):
-        raise UnsupportedError(
-            f"logits of {inputs.ndim} axes are not emulated", where="ops.nll_loss", allowed=("1", "2")
-        )
-    if inputs.ndim == 1:
-        inputs, target = reshape(inputs, (1, -1)), reshape(target, (1,))
-    if reduction not in ("none", "mean", "sum"):
-        raise ScriptValueError(
-            f"unknown reduction {reduction!r}", where="ops.nll_loss", allowed=("none", "mean", "sum")
-        )
+    """Negative log-likelihood of the target classes, by single operators. [observed 2.10]
+
+    Classes lie on axis 1 of `inputs` (axis 0 of a vector); inputs of 3 axes and of more than 4 are computed as images
+    of one row.
+
+    Examples
+    --------
+    >>> nll_loss(Tensor([[[-1.0, -2.0], [-3.0, -4.0]]]), Tensor([[0, 1]]), reduction="none").asnumpy().tolist()
+    [[1.0, 4.0]]
+    """
+    if inputs.ndim in (1, 2, 4):
+        axis = {1: 0, 2: -1, 4: 1}[inputs.ndim]
+        return _nll_loss(inputs, target, axis, weight, ignore_index, reduction, label_smoothing)
+    n, c, places = inputs.shape[0], inputs.shape[1], inputs.shape[2:]
+    inputs, target = reshape(inputs, (n, c, 1, -1)), reshape(target, (n, 1, -1))
+    loss = _nll_loss(inputs, target, 1, weight, ignore_index, reduction, label_smoothing)
+    return reshape(loss, (n, *places)) if reduction == "none" else loss
+
+
+def _nll_loss(
+    inputs: Tensor, target: Tensor, axis: int, weight: Tensor | None, ignore_index: int, reduction: str,
+    label_smoothing: float,
+) -> Tensor:  # fmt: skip
+    """Return the loss of classes on an axis."""
     given: list[Any] = []
     with tested(given):
-        target = call("ExpandDims", [target, -1])
+        if target.ndim == inputs.ndim - 1:
+            target = call("ExpandDims", [target, axis])
         given.append(target)
     with tested(given):
         non_pad_mask = call("Equal", [target, Tensor(ignore_index, target.dtype)])
@@ -458,10 +491,15 @@ def nll_loss(
     loss_weights = Tensor(np.ones(target.shape), inputs.dtype)
     if weight is not None:
         loss_weights = call("Gather", [weight, target, 0, 0])
-        inputs = mul(inputs, weight)  # before the sum, so that each class of the smoothing has its own weight
+        if inputs.ndim == 2:
+            inputs = mul(inputs, weight)  # before the sum, so that each class of the smoothing has its own weight
+        else:
+            shape = inputs.shape
+            flat = reshape(inputs, (*shape[:2], -1))
+            inputs = reshape(mul(flat, reshape(weight, (*weight.shape, 1))), shape)
     with tested(given):
-        loss = call("Neg", [call("GatherD", [inputs, -1, target])])
-        smooth_loss = call("Neg", [sum(inputs, -1, True)])
+        loss = call("Neg", [call("GatherD", [inputs, axis, target])])
+        smooth_loss = call("Neg", [sum(inputs, axis, True)])
         given[:] = [loss, smooth_loss, loss_weights]
     with tested(given):
         loss = masked_fill(loss, non_pad_mask, 0)
@@ -469,16 +507,17 @@ def nll_loss(
         smooth_loss = masked_fill(smooth_loss, non_pad_mask, 0)
         given[:] = [loss, smooth_loss, loss_weights]
     with tested(given):
-        loss, smooth_loss = call("Squeeze", [loss, (1,)]), call("Squeeze", [smooth_loss, (1,)])
+        axes = (axis % inputs.ndim,)
+        loss, smooth_loss = call("Squeeze", [loss, axes]), call("Squeeze", [smooth_loss, axes])
         given[:] = [loss, smooth_loss]
     with tested(given):
-        if reduction != "none":
+        if reduction in ("sum", "mean"):  # any other word means "none" [wheel ops/function/nn_func.py]
             loss, smooth_loss = sum(loss), sum(smooth_loss)
         if reduction == "mean":
             weight_sum = sum(loss_weights)
             loss, smooth_loss = _div(loss, weight_sum), _div(smooth_loss, weight_sum)
         given[:] = [loss, smooth_loss]
-    return add(muls(loss, 1.0 - label_smoothing), muls(smooth_loss, label_smoothing / inputs.shape[-1]))
+    return add(muls(loss, 1.0 - label_smoothing), muls(smooth_loss, label_smoothing / inputs.shape[axis]))
 
 
 def binary_cross_entropy(
