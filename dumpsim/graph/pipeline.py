@@ -5,7 +5,7 @@ A pipeline is a list of names of passes, so a front end, a test or another compi
 Examples
 --------
 >>> [one.name for one in passes_of("ge")][:4]
-['expand-gradients', 'drop-custom-gradients', 'take-whole', 'number-graphs']
+['expand-and-inline-gradients', 'drop-custom-gradients', 'take-whole', 'number-graphs']
 """
 
 from collections.abc import Iterable, Mapping

@@ -193,6 +193,7 @@ class _Expander:
             graphs=tuple(self._open),
             sums=given.sums,
             parameters={id(value): scope for value in wanted[: given.arguments]},
+            has_control=_has_control(forward),
             is_analysed_again=is_analysed_again,
             analyses=_ANALYSES + is_analysed_again,
             tuples=_taken_apart(everything(below([output]))),

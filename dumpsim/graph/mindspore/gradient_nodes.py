@@ -38,6 +38,8 @@ class NodeBuilder(NodeMaker):
         The graphs with the nodes of the forward pass, for control flow.
     sums : str, optional
         Scope of the sums of gradients, if it is not that of the value.
+    has_control : bool, optional
+        Whether the forward pass has branches or loops.
     is_analysed_again : bool, optional
         Whether the compiler analyses its functions again after gradients, which folds operators on `late_zeros`.
     analyses : int, optional
@@ -60,6 +62,7 @@ class NodeBuilder(NodeMaker):
         graphs: Sequence[Graph] = (),
         sums: str = "",
         parameters: Mapping[int, str] = MappingProxyType({}),
+        has_control: bool = True,
         is_analysed_again: bool = False,
         analyses: int = 3,
         tuples: Container[int] = (),
@@ -77,6 +80,7 @@ class NodeBuilder(NodeMaker):
         self._zeros: dict[tuple[str, bool], Constant] = {}
         self._late: list[Constant] = []
         self._folded_late: list[Constant] = []
+        self._has_control = has_control
         self._is_analysed_again = is_analysed_again
         self._analyses = analyses
         self._calls = 0  # number of calls from the differentiated function's gradient to the open block
@@ -221,7 +225,12 @@ class NodeBuilder(NodeMaker):
         raise AssertionError(f"no graph holds {after.op_type}")
 
     def late_zeros(self, abstract: Abstract, *, summed: bool = False) -> Any:
-        """Return zeros that the compiler recognises too late to fold operators on them; see `ControlBuilder`."""
+        """Return zeros that the compiler recognises too late to fold operators on them; see `ControlBuilder`.
+
+        Without branches and loops it folds them. [observed 2.10: d(x.argmax()) has no operator]
+        """
+        if not self._has_control:
+            return self.zeros(abstract)
         key = (str(abstract), summed)
         if key not in self._zeros:  # the vendor merges equal constants
             self._zeros[key] = self.zeros(abstract)
