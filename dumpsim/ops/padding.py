@@ -62,33 +62,91 @@ def _pairs(shape: Sequence[int], paddings: Sequence[int]) -> list[tuple[int, int
     return [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
 
 
+def _check_copies(shape: Sequence[int], numbers: Sequence[int], mode: str) -> None:
+    """Refuse what the modes that copy elements do not take, with MindSpore's texts. [2.10 observed]"""
+    rank, start = len(shape), "For primitive[PadV3], the"
+    if rank < 3:
+        raise ScriptValueError(
+            f"{start} input dims for edge, reflect or circular mode must be greater than or equal to 3, but got {rank}."
+        )
+    if mode == "reflect" and rank > 4:
+        raise ScriptValueError(f"{start} input dims for reflect mode must be less than or equal to 4, but got {rank}.")
+    if len(numbers) != 2 * (rank - 2):
+        raise ScriptValueError(
+            f"{start} input dims when padding's size equal {len(numbers)} must be equal to {len(numbers) // 2 + 2}, "
+            f"but got {rank}."
+        )
+    for axis, (before, after) in reversed(list(enumerate(_pairs(shape, numbers)))):
+        n = shape[axis]
+        if n + before + after < 1:
+            raise ScriptValueError(f"{start} output size must be greater than 0, but got {n + before + after}.")
+        if mode == "reflect" and max(before, after) >= n:
+            raise ScriptValueError(
+                "For 'PadV3' reflect mode, Padding size must be less than the corresponding input dimension, but got: "
+                f"padding ({before},{after}) at dimension {axis} of input:[{n}]"
+            )
+
+
 def _infer_pad_any(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    x = tensor_of("PadV3", abstracts[0], "x")
-    pairs = _pairs(x.shape, ints_of("PadV3", abstracts[1], "paddings"))
+    x, numbers = tensor_of("PadV3", abstracts[0], "x"), ints_of("PadV3", abstracts[1], "paddings")
+    if attrs["mode"] != "constant":
+        _check_copies(x.shape, numbers, attrs["mode"])
+    pairs = _pairs(x.shape, numbers)
     return output(x.dtype, (n + before + after for n, (before, after) in zip(x.shape, pairs, strict=True)))
 
 
-_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "circular": "wrap"}
+_MODES = {"reflect": "reflect", "edge": "edge", "circular": "wrap"}
+
+
+def _places(n: int, before: int, after: int, mode: str) -> Array:
+    """Return the index of the element that each place along a padded axis shows.
+
+    Examples
+    --------
+    >>> _places(4, 2, 1, "reflect")
+    array([2, 1, 0, 1, 2, 3, 2])
+    """
+    inner = np.arange(max(-before, 0), n - max(-after, 0))
+    return np.pad(inner, (max(before, 0), max(after, 0)), _MODES[mode])  # type: ignore[call-overload, no-any-return]
 
 
 def _pad_any(
     x: Array, paddings: Sequence[int], value: Any = 0, *, mode: str = "constant", paddings_contiguous: bool = True
 ) -> Any:
     pairs = _pairs(x.shape, paddings)
+    if mode != "constant":
+        for axis, (n, (before, after)) in enumerate(zip(x.shape, pairs, strict=True)):
+            x = x.take(_places(n, before, after, mode), axis) if before or after else x
+        return x
     cut = tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
     widths = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    fill = {"constant_values": np.asarray(0 if value is None else value, x.dtype)} if mode == "constant" else {}
-    return np.pad(x[cut], widths, _MODES[mode], **fill)  # type: ignore[call-overload]
+    return np.pad(x[cut], widths, "constant", constant_values=np.asarray(0 if value is None else value, x.dtype))
 
 
 def _grad_pad_any(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+    unused = (None for _ in operands[1:])
     if attrs["mode"] != "constant":
-        raise ScriptValueError(
-            f"For 'PadV3', the gradient of mode {attrs['mode']!r} is not emulated.", allowed=("constant",)
-        )
+        return b.emit("PadV3Grad", dout, operands[1], **attrs), *unused
     back = tuple(-int(n) for n in constant(operands[1]))
     zero = np.zeros((), dout.abstract.dtype.numpy)
-    return b.emit("PadV3", dout, back, zero, **attrs), *(None for _ in operands[1:])
+    return b.emit("PadV3", dout, back, zero, **attrs), *unused
+
+
+def _infer_pad_slope(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
+    dout = tensor_of("PadV3Grad", abstracts[0], "x")
+    pairs = _pairs(dout.shape, ints_of("PadV3Grad", abstracts[1], "paddings"))
+    return output(dout.dtype, (n - before - after for n, (before, after) in zip(dout.shape, pairs, strict=True)))
+
+
+def _pad_slope(x: Array, paddings: Sequence[int], *, mode: str, paddings_contiguous: bool = True) -> Any:
+    """Add the gradients of all copies of an element."""
+    for axis, (n, (before, after)) in enumerate(zip(x.shape, _pairs(x.shape, paddings), strict=True)):
+        if before or after:
+            wide = np.moveaxis(x, axis, 0)
+            total = np.zeros((n - before - after, *wide.shape[1:]), x.dtype)
+            np.add.at(total, _places(n - before - after, before, after, mode), wide)
+            x = np.moveaxis(total, 0, axis)
+    return x
 
 
 def _mirrored(op: str, paddings: Abstract, attrs: Attrs) -> list[tuple[int, int]]:
@@ -181,6 +239,15 @@ OPS = (
         attrs={"mode": "constant", "paddings_contiguous": True},
         input_names=["x", "paddings", "constant_value"],
         output_names=["y"],
+    ),
+    OpDef(
+        name="PadV3Grad",
+        operands=("x", "paddings"),
+        infer=_infer_pad_slope,
+        kernel=_pad_slope,
+        attrs={"mode": "reflect", "paddings_contiguous": True},
+        input_names=("x", "paddings"),
+        output_names=("y",),
     ),
     OpDef(
         name="MirrorPad",

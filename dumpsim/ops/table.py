@@ -94,7 +94,7 @@ MODULES: dict[str, str] = {
     "norm": "LayerNorm LayerNormGrad BatchNorm BatchNormGrad GroupNorm GroupNormGrad RmsNorm RmsNormGrad",
     "optimizer": "ApplyMomentum SGD Adam AdamWeightDecay",
     "order": "TopK Sort Unique CumSum CumProd",
-    "padding": "Pad PadV3 MirrorPad MirrorPadGrad",
+    "padding": "Pad PadV3 PadV3Grad MirrorPad MirrorPadGrad",
     "pool": (
         "MaxPool MaxPoolGrad AvgPool AvgPoolGrad AdaptiveAvgPool2D AdaptiveAvgPool2DGrad MaxPoolWithArgmaxV2 "
         "MaxPoolGradWithArgmaxV2"

@@ -44,6 +44,7 @@ NETS = {
     "h_jitgrad": "a record holds the last step of a jit function",
     "h_avgpool": "means with padding are AvgPool3D between ExpandDims and Squeeze, also where nothing is padded",
     "h_crossaxes": "a loss of 3 axes is that of images of one row; weights are multiplied after a view",
+    "h_padmodes": "PadV3 takes its amounts as a tensor, so the backend makes it anew, with its gradient",
 }
 
 

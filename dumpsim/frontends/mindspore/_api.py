@@ -230,8 +230,8 @@ LayerNorm: layer_norm | - | nn.functional.layer_norm | LayerNorm
 MaxPoolWithArgmaxV2: max_pool2d | - | nn.functional.max_pool2d nn.MaxPool2d | MaxPool2d
 -: avg_pool2d | - | nn.functional.avg_pool2d nn.AvgPool2d | AvgPool2d
 Conv2D: conv2d | - | nn.functional.conv2d nn.Conv2d | Conv2d
-PadV3: pad | - | nn.functional.pad
-MirrorPad: - | - | - | Pad
+PadV3: pad | - | nn.functional.pad | ReplicationPad1d ReplicationPad2d ReplicationPad3d
+MirrorPad: - | - | - | Pad ReflectionPad1d ReflectionPad2d ReflectionPad3d
 -: mse_loss | - | nn.functional.mse_loss nn.MSELoss | MSELoss
 -: l1_loss | - | nn.functional.l1_loss nn.L1Loss | L1Loss
 SmoothL1Loss: smooth_l1_loss | - | nn.functional.smooth_l1_loss nn.SmoothL1Loss | SmoothL1Loss

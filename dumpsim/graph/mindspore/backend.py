@@ -21,7 +21,12 @@ _INDICES: Mapping[str, tuple[int, str, str]] = {"Gather": (1, "int64", "int32")}
 # operators that the backend always recreates [spec vendor 4.2; observed 2.10: all of 39, 7, 2 nodes of the corpus]
 _REMADE = frozenset({"Cast", "AdamWeightDecay", "StridedSliceGrad", "UnsortedSegmentSum", "AddExt", "SubExt"})
 # tuples that kernels take as constant tensors [observed 2.10]
-_AS_TENSOR: Mapping[str, int] = {"Conv2DBackpropInput": 2, "Conv2DBackpropFilter": 2}
+_AS_TENSOR: Mapping[str, int] = {
+    "Conv2DBackpropInput": 2,
+    "Conv2DBackpropFilter": 2,
+    "PadV3": 1,
+    "PadV3Grad": 1,
+}
 
 # operands with a number type, which kernels take as the vendor's number of the type [observed 2.10]
 _TYPE_OPERANDS: Mapping[str, int] = {"Argmax": 2, "Argmin": 2, "Cast": 1, "Eye": 2, "Zeros": 1}

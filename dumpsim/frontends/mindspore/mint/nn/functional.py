@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
@@ -142,7 +142,7 @@ def softplus(input: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Extend axes by a constant, or by another `mode` of `ops.pad`; `pad` has pairs of amounts, the last axis first.
+    """Extend axes by a constant; `pad` has pairs of amounts, the last axis first. [wheel ops/function/nn_func.py]
 
     Examples
     --------
@@ -150,12 +150,25 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     >>> F.pad(Tensor([1.0]), (1, 2)).asnumpy()
     array([0., 1., 0., 0.], dtype=float32)
     """
+    if not isinstance(input, Tensor):
+        raise ScriptTypeError(f"For 'pad', the type of 'input' must be Tensor, but got {type(input)}.")
+    if pad == ():
+        return input
     if mode == "constant":
         expect("ConstantPadND", input, pad, 0 if value is None else value)
-    if mode != "constant" or len(pad) % 2 or len(pad) > 2 * input.ndim:
-        padded: Tensor = ops.pad(input, pad, mode, value)
-        return padded
-    return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])
+        if len(pad) % 2 or len(pad) > 2 * input.ndim:
+            padded: Tensor = ops.pad(input, pad, mode, value)
+            return padded
+        return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])
+    if value is not None and value != 0:
+        raise ScriptValueError("Padding mode does not take in a value argument.")
+    if mode not in ("circular", "reflect", "replicate"):
+        raise ScriptValueError("Pad filling mode must be 'constant' 'circular' 'reflect' or 'replicate'.")
+    raise UnsupportedError(
+        f"mode {mode!r} is not emulated here; ops.pad has it",
+        where="mint.nn.functional.pad(mode)",
+        allowed=("constant",),
+    )
 
 
 def _check_inplace(op_type: str, inplace: Any, *values: Any) -> None:

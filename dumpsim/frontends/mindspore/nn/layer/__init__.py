@@ -10,6 +10,7 @@ from dumpsim.frontends.mindspore.nn.layer import (
     conv,
     embedding,
     normalization,
+    padding,
     pooling,
     rnn_cells,
     rnns,
@@ -21,6 +22,7 @@ from dumpsim.frontends.mindspore.nn.layer.container import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.conv import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.embedding import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.normalization import *  # noqa: F403
+from dumpsim.frontends.mindspore.nn.layer.padding import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.pooling import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.rnn_cells import *  # noqa: F403
 from dumpsim.frontends.mindspore.nn.layer.rnns import *  # noqa: F403
@@ -33,6 +35,7 @@ __all__ = [
     *conv.__all__,
     *embedding.__all__,
     *normalization.__all__,
+    *padding.__all__,
     *pooling.__all__,
     *rnn_cells.__all__,
     *rnns.__all__,

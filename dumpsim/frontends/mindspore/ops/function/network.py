@@ -358,14 +358,41 @@ def conv2d(
 
 
 def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Extend axes by a constant; `padding` has pairs of amounts, the last axis first."""
-    if mode != "constant":
-        raise UnsupportedError(f"padding mode {mode!r} is not emulated", where="ops.pad(mode)", allowed=("constant",))
-    amounts = [int(n) for n in padding]
-    if len(amounts) % 2:
-        raise ScriptValueError(f"For 'pad', the size of padding must be divisible by 2, but got {len(amounts)}")
-    fill = Tensor(0 if value is None else value, input_x.dtype)
-    return single("PadV3", [input_x, tuple(amounts), fill])
+    """Extend axes by a constant or, but for the first two axes, by copies; `padding` has pairs, the last axis first.
+
+    Examples
+    --------
+    >>> pad(Tensor([[1.0, 2.0, 3.0]]), (1, 2), "reflect").asnumpy().tolist()
+    [[2.0, 1.0, 2.0, 3.0, 2.0, 1.0]]
+    """
+    if not isinstance(input_x, Tensor):
+        raise ScriptTypeError(f"For 'pad', the type of 'input_x' must be Tensor, but got {type(input_x)}.")
+    if isinstance(padding, (tuple, list)) and not padding:
+        return input_x
+    if len(padding) % 2:
+        raise ScriptValueError(f"For 'pad', the size of padding must be divisible by 2, but got {len(padding)}")
+    if not isinstance(padding, Tensor) and not all(isinstance(n, int) for n in padding):
+        raise ScriptTypeError(f"For 'pad', the paddings value must be tuple of int or list of int, but got {padding}")
+    amounts = tuple(int(n) for n in padding)
+    if mode == "constant":
+        return single("PadV3", [input_x, amounts, Tensor(0 if value is None else value, input_x.dtype)])
+    if len(amounts) > 6:
+        raise ScriptValueError(f"For 'pad', the padding must be less than or equal to 6, but got {len(amounts)}.")
+    if value is not None:
+        raise ScriptValueError(f"For 'pad', the padding mode '{mode}' can not set value, but got value {value}.")
+    modes = ["constant", "reflect", "edge", "circular"]
+    kind = check_string("edge" if mode == "replicate" else mode, modes, "mode", "PadV3")
+    pairs = [(amounts[at], amounts[at + 1]) for at in range(0, len(amounts), 2)]
+    if kind == "circular" and any(
+        max(pair) > n + min(pair[0], 0) + min(pair[1], 0)
+        for pair, n in zip(pairs, reversed(input_x.shape), strict=False)
+    ):
+        raise UnsupportedError("amounts above the extent in mode 'circular' are not emulated", where="ops.pad(padding)")
+    expand = len(amounts) // 2 + 1 == input_x.ndim
+    if expand:
+        input_x = call("ExpandDims", [input_x, 0])
+    out: Tensor = call("PadV3", [input_x, amounts, None], {"mode": kind, "paddings_contiguous": True})
+    return call("Squeeze", [out, (0,)]) if expand else out
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
