@@ -16,8 +16,8 @@ from dumpsim.frontends.mindspore._capture.hashorder import hash_order
 
 __all__ = ["LookUp", "looked_up"]
 
-# The parts of a name, and whether it is called now instead of looked up. The library's functions behind operators and
-# methods have an empty part before their name, methods of tensors a second one.
+# The parts of a name, and whether it is called now instead of looked up. The library's functions that operators and
+# methods call have an empty part before their name, methods of tensors a second one.
 LookUp = tuple[tuple[str, ...], bool]
 
 # operators whose code calls a function of ops [source ops/composite/multitype_ops of the wheel]
@@ -190,12 +190,12 @@ def _walk(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[Loo
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 yield from _walk(child, names)
-        yield from _behind_operators(node, names)
+        yield from _called_by_operators(node, names)
     elif not isinstance(node, ast.Constant):
         yield ("",), True  # a separate function
 
 
-def _behind_operators(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[LookUp]:
+def _called_by_operators(node: ast.expr, names: Mapping[str, _Variable | None]) -> Iterator[LookUp]:
     """Yield the functions that operators call for tensors."""
     operators: list[ast.AST] = []
     if isinstance(node, ast.BinOp) and any(_may_be_tensor(one, names) for one in (node.left, node.right)):

@@ -102,7 +102,7 @@ def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterato
     """Yield the objects of names such as ``helper`` and ``ops.relu``, and a `Member` for ``self.dense``."""
     library = import_module("dumpsim.frontends.mindspore")
     for (first, *rest), is_called in looked_up:
-        if not first and rest:  # behind an operator or a method of a tensor
+        if not first and rest:  # called by an operator, or a method of a tensor
             yield getattr(library.ops if rest[0] else library.Tensor, rest[-1], None), is_called
             continue
         if first == "self" and first not in known:
