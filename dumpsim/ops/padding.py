@@ -116,7 +116,7 @@ def _pad_any(
     pairs = _pairs(x.shape, paddings)
     if mode != "constant":
         for axis, (n, (before, after)) in enumerate(zip(x.shape, pairs, strict=True)):
-            x = x.take(_places(n, before, after, mode), axis) if before or after else x
+            x = np.take(x, _places(n, before, after, mode), axis) if before or after else x
         return x
     cut = tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, pairs, strict=True))
     widths = [(max(before, 0), max(after, 0)) for before, after in pairs]
