@@ -58,7 +58,7 @@ def test_results_of_calls_are_the_recorded_ones(part, tmp_path, monkeypatch):
     assert different == {}
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(module("compare").PARTS))
 def test_drawn_calls_give_what_the_real_ones_give(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     compare = module("compare")
