@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -257,11 +258,19 @@ class LineMap:
         first, others = module.around(line)
         near = self._ordered(path, module.executing(first))
         if others is not None:
-            far = module.executing(others)
+            far = module.executing(others) or self._importing(path)
         else:
             files = {name.partition("::")[0] for name in near}
             far = {name for name in self.seconds if name.partition("::")[0] in files}
         return near, self._ordered(path, far - set(near))
+
+    def _importing(self, path: str) -> set[str]:
+        """Tests of the files that import a module."""
+        dotted = path.removesuffix(".py").replace("/", ".")
+        pattern = re.compile(rf"^\s*(?:from|import) {re.escape(dotted)}\b", re.MULTILINE)
+        files = {name: self._root / name for name in {test.partition("::")[0] for test in self.seconds}}
+        found = {name for name, file in files.items() if file.is_file() and pattern.search(file.read_text("utf-8"))}
+        return {test for test in self.seconds if test.partition("::")[0] in found}
 
     def at_import(self, path: str, line: int) -> bool:
         """Whether a line runs when its module is imported."""

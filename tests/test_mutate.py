@@ -148,6 +148,7 @@ import sys
 
 import pytest
 from dumpsim.core.lines import far, near
+from dumpsim.core.table import ROWS
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,9 @@ def test_program():
 
 def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     (root / "dumpsim" / "core" / "lines.py").write_text(LINES)
+    (root / "dumpsim" / "core" / "table.py").write_text("ROWS = 3\n")
     (root / "tests" / "core" / "test_number.py").write_text(LINE_TESTS)
+    (root / "tests" / "core" / "test_other.py").write_text("def test_other():\n    pass\n")
     for plugin in (forkrun, linemap):
         shutil.copy(plugin.__file__, root / "tests")
     file = tmp_path / "lines.db"
@@ -197,6 +200,8 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     assert tests("raise ValueError(value)")[0] == {head + "test_program"}
     assert tests("return inner")[0] == shared  # what a shared fixture executes, of all tests that use it
     assert tests("LIMIT = 3") == (near, shared)  # at import: the functions that use the name, then all
+    table = linemap.LineMap(file, root).tests("dumpsim/core/table.py", 1)
+    assert tuple(map(set, table)) == (set(), every)  # without functions: those of files that import it
     (root / path).write_text("# one line more\n" + LINES)
     assert set(linemap.LineMap(file, root).tests(path, number["return inner"] + 1)[0]) == shared
 

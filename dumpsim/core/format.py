@@ -187,7 +187,7 @@ def cube_c0(dtype: str, *, itemsize: int, dialect: Dialect = "mindspore", overri
         if not isinstance(override, int) or isinstance(override, bool) or not 1 <= override <= _C0_LIMIT:
             closest = None
             if isinstance(override, int):
-                closest = str(min(max(override, 1), _C0_LIMIT))
+                closest = str(int(min(max(override, 1), _C0_LIMIT)))
             raise FormatError(
                 f"{override!r} is not a block size",
                 where="c0",

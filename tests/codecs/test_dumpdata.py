@@ -10,7 +10,6 @@ from dumpproto import dump_file, messages
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dumpsim.codecs import protonumber
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.codecs.dumpdata import (
     DumpData,
@@ -18,10 +17,9 @@ from dumpsim.codecs.dumpdata import (
     Space,
     decode,
     dtype_number,
-    format_number,
     header,
 )
-from dumpsim.core.errors import BadInputError, DtypeError, FormatError, UnreadableError
+from dumpsim.core.errors import BadInputError, UnreadableError
 
 # the documents' example: float16 [1, 2] and float32 [3, 4.5] [spec ge 3.6]
 EXAMPLE = bytes.fromhex(
@@ -349,25 +347,6 @@ def test_no_change_of_a_file_is_a_crash(data):
         sizes = [read.input(n).size for n in range(len(read.data.inputs))]
         sizes += [read.output(n).size for n in range(len(read.data.outputs))]
         assert sum(sizes) <= len(raw)
-
-
-def test_numbers_of_types_and_layouts():
-    """The table of the documents, by samples; both directions agree everywhere. [spec ge 3.3]"""
-    known = {"float32": (1, 0), "int32": (7, 3), "bool": (11, 12), "float64": (12, 11), "bfloat16": (27, 27)}
-    known |= {"int4": (28, 29), "uint1": (29, 30), "hifloat8": (33, 34), "float8_e4m3fn": (35, 36)}
-    for name, (number, ge) in known.items():
-        assert (dtype_number(name), protonumber.ge_number(number), protonumber.from_ge(ge)) == (number, ge, number)
-    for number in protonumber.DTYPES_PROTO:
-        assert dtype_number(protonumber.dtype_name(number)) == number
-        assert dtype_number(protonumber.vendor_name(number)) == number
-    for name, number in {"NCHW": 0, "NC1HWC0": 3, "FRACTAL_Z": 4, "FRACTAL_NZ": 29, "NDC1HWC0": 32}.items():
-        assert format_number(name) == number
-    assert {format_number(name) for name in protonumber.FORMATS.values()} == set(protonumber.FORMATS)
-    for lookup, wrong in ((dtype_number, "float31"), (protonumber.dtype_name, 43), (protonumber.from_ge, 5)):
-        with pytest.raises(DtypeError):
-            lookup(wrong)
-    with pytest.raises(FormatError):
-        format_number("NC1HWC1")
 
 
 def test_the_schema_of_the_test_makes_the_documents_bytes():
