@@ -146,6 +146,8 @@ class _Fusion:
             follower = self._follower(chain[-1])
             if follower is None or id(follower) in self.taken or not self._can(follower):
                 break
+            if self._result(follower) is None:  # users take more than the first output
+                break
             place = next((i for i, stage in enumerate(stages) if follower.op_type in stage), None)
             if place is None:
                 break

@@ -6,7 +6,7 @@ The parts together compute the same; the name of a part is that of the whole and
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from dumpsim.core.abstract import MonadType, TensorType, TupleType
+from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.graph.builder import constant
 from dumpsim.graph.ge.machine import (
     BN_REDUCE,
@@ -169,10 +169,8 @@ def _is_masked(node: Node, users: Users) -> bool:
 
 def _drop(node: Node, users: Users, find: Callable[[str], OpDef]) -> None:
     x, *settings = node.operands
-    tokens = [operand for operand in settings if isinstance(operand.abstract, MonadType)]
-    settings = [operand for operand in settings if not isinstance(operand.abstract, MonadType)]
     assert isinstance(x.abstract, TensorType)
-    mask = _part(node, drop_gen_mask(find("Dropout")), [*settings, *tokens], shape=x.abstract.shape)
+    mask = _part(node, drop_gen_mask(find("Dropout")), settings, shape=x.abstract.shape)
     _become(node, DROP_DO_MASK, [x, mask, settings[0]])
     node.abstract = x.abstract
     for item in users.get(id(node), []):

@@ -91,3 +91,53 @@ def test_every_order_that_events_allow_respects_the_data(steps):
             assert all(id(o) in done for o in launch.node.operands if isinstance(o, Node))
             done.add(id(launch.node))
     assert not launches or len(done) == len(nodes)
+
+
+def test_what_a_wait_implies_is_not_waited_for_again():
+    """An event stands for all that its stream had done and waited for."""
+    a, b = kernel("a", X), kernel("b", X)
+    c = kernel("c", a, engine="hccl")
+    d = kernel("d", b, c, engine="hccl")
+    e = kernel("e", d, a, b)
+    f = kernel("f", c)
+    host = kernel("host", e, a, d, engine="aicpu")
+    assert shown(schedule([a, b, c, d, e, f, host], find, engines=True)) == [
+        "0: a",
+        "0: a 0 None",
+        "0: b",
+        "0: b 1 None",
+        "1: c None 0",
+        "1: c",
+        "1: d None 1",
+        "1: d",
+        "1: d 2 None",
+        "0: e None 2",
+        "0: e",
+        "0: e 3 None",
+        "0: f",  # it has waited for d, which runs after c
+        "2: host None 3",
+        "2: host None 2",
+        "2: host",
+    ]
+
+
+def test_the_last_of_several_kernels_of_a_stream_is_waited_for():
+    a, b = kernel("a", X), kernel("b", X)
+    c = kernel("c", b, a, engine="hccl")
+    assert shown(schedule([a, b, c], find, engines=False)) == ["0: a", "0: b", "0: b 0 None", "1: c None 0", "1: c"]
+
+
+def test_values_between_kernels_pass_needs_on():
+    """A kernel needs what its operands come from, through tuples and tokens, each once."""
+    a = kernel("a", X, engine="hccl")
+    bundle = Node(op_type="MakeTuple", operands=[a, a], abstract=TYPE)
+    token = Node(op_type="UpdateState", operands=[bundle, X], abstract=TYPE)
+    item = Node(op_type="TupleGetItem", operands=[bundle], abstract=TYPE)
+    b = kernel("b", item, token)
+    assert shown(schedule([a, b], find, engines=False)) == ["1: a", "1: a 0 None", "0: b None 0", "0: b"]
+
+
+def test_kernels_of_the_ai_cpu_have_a_stream_of_their_own_in_whole_graphs_only():
+    host, dev = kernel("host", X, engine="aicpu"), kernel("dev", X)
+    assert shown(schedule([host, dev], find, engines=True)) == ["2: host", "0: dev"]
+    assert schedule([host, dev], find, engines=False) == ()
