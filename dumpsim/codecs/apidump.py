@@ -192,9 +192,7 @@ def file_name(name: str) -> str:
     >>> file_name("NN_Linear_0_forward_output"), file_name("LAYER_a-b/c_forward_output")
     ('NN_Linear_0_forward_output.npy', 'LAYER_a-b%2Fc_forward_output.npy')
     """
-    if "/" in name or "\0" in name:
-        name = name.replace("/", "%2F").replace("\0", "%00")
-    return f"{name}.npy"
+    return f"{name}.npy".replace("/", "%2F").replace("\0", "%00")
 
 
 def is_statistics_free(record: ApiRecord) -> bool:

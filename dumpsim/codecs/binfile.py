@@ -107,7 +107,7 @@ class BinFile:
     def _bare(cls, opened: RegularFile, length: int) -> "BinFile":
         """Read a bare protobuf message, whose parts contain their data."""
         where, size = opened.path, opened.size
-        if not size <= 1 << 31:
+        if size > 1 << 31:
             raise bad(where, 0, f"a header of {length} bytes does not fit a file of {size} bytes")
         view = np.memmap(opened.stream(), np.uint8, mode="r").data
         try:

@@ -1,6 +1,7 @@
 """mapping.csv: short names of files whose own name is too long. [spec mindspore 3.6, spec ge 3.5]"""
 
 import io
+import struct
 from collections.abc import Container, Iterable, Iterator
 
 from dumpsim.codecs.lines import whole_lines
@@ -28,8 +29,8 @@ def string_hash(name: bytes) -> int:
     """
     value = _SEED ^ (len(name) * _MUL & _MASK)
     whole = len(name) & ~7
-    for start in range(0, whole, 8):
-        word = int.from_bytes(name[start : start + 8], "little") * _MUL & _MASK
+    for (word,) in struct.iter_unpack("<Q", name[:whole]):
+        word = word * _MUL & _MASK
         word = (word ^ word >> 47) * _MUL & _MASK
         value = (value ^ word) * _MUL & _MASK
     if len(name) & 7:

@@ -28,7 +28,6 @@ _ALIGN = 64
 _MAX_HEADER = 10_000  # characters, as in numpy: parsing a header takes a thousand times its size
 _MAX_BYTES = (1 << 63) - 1  # of a tensor; numpy counts the zeros of a shape as ones
 _FIRST_READ = 512  # bytes, enough for usual headers
-_USUAL_HEADER = 256  # characters of headers that are cached
 _DESCR = re.compile(r"[<>|=]?[A-Za-z?]+\d{0,3}", re.ASCII)  # without commas: numpy would evaluate the parts
 _BFLOAT16_DESCR = "<E2"  # [spec observed 0.4]
 
@@ -73,7 +72,7 @@ def encode(array: "np.ndarray[Any, Any]", kind: DType | None = None) -> tuple[by
     row = kind if kind is not None else dtype(array.dtype.name)
     if row.descr is None:
         raise DtypeError(f"{row.name} has no npy form", code="DS-NPY-001")
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = np.ascontiguousarray(array).ravel()
     return header(row.descr, array.shape), flat.view(np.uint8).data
 
 
@@ -156,12 +155,13 @@ def read(path: "str | os.PathLike[str]", *, mmap: bool = True) -> "np.ndarray[An
 
 def _parse(path: Any, text: str) -> Header:
     """Parse the three fields of the header's dict."""
-    found = _known(text) if len(text) <= _USUAL_HEADER else _fields(text)
+    found = _fields(text)
     if isinstance(found, str):
         raise _bad(path, 10, found)
     return found
 
 
+@lru_cache(maxsize=256)  # the tensors of a dump have few types and shapes
 def _fields(text: str) -> Header | str:
     """Parse the three fields of the header's dict; return a text if they are wrong."""
     try:
@@ -187,9 +187,6 @@ def _fields(text: str) -> Header | str:
     if prod(dim or 1 for dim in shape) * kind.itemsize > _MAX_BYTES:
         return f"shape {shape!r} of {kind} is not possible"
     return kind, shape, fortran
-
-
-_known = lru_cache(maxsize=1024)(_fields)  # the tensors of a dump have few types and shapes
 
 
 def _bad(path: Any, offset: int, what: str) -> UnreadableError:

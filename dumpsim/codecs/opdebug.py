@@ -191,11 +191,12 @@ def _decode_new(raw: bytes, where: str) -> dict[str, Any]:
     at = _HEADER.size
     data: dict[str, Any] = {}
     for name in _FIELDS[unit]:
-        count = _STATUS_WORDS if name == "status" and _four(unit, version) else 1
+        four = name == "status" and _four(unit, version)
+        count = _STATUS_WORDS if four else 1
         if at + 8 * count > len(raw):
             raise UnreadableError(f"{name} is cut short", where=f"{where}: byte {at}", code="DS-OVF-002")
         words = struct.unpack_from(f"<{count}Q", raw, at)
-        data[name] = list(words) if count > 1 else _shown(name, words[0])
+        data[name] = list(words) if four else _shown(name, words[0])
         at += 8 * count
     acc = {"valid": valid, "acc_type": unit, "rsv": rsv, "data_len": length, "data": data}
     return {"magic": hex(magic), "version": version, "acc_list": acc}

@@ -59,13 +59,13 @@ class StackFile(Mapping[str, tuple[str, ...]]):
         self._index = index
 
     def __getitem__(self, key: str) -> tuple[str, ...]:
-        low = (hash(key) & _LOW) << 32
-        at = bisect_left(self._index, low + _LOW + 1) - 1
-        while at >= 0 and self._index[at] >= low:
+        low = hash(key) & _LOW
+        at = bisect_left(self._index, low << 32 | _LOW)  # after all entries with this hash
+        while at and self._index[at - 1] >> 32 == low:
+            at -= 1
             found, frames = self._entry(self._index[at] & _LOW)
             if found == key:
                 return frames
-            at -= 1
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:

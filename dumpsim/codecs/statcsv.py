@@ -244,7 +244,7 @@ def dimensions(texts: Iterable[str]) -> tuple[int, ...]:
         For more than 32 dimensions, or one that is negative or not below 2**48.
     """
     shape = tuple(whole(text, "dimension") for text in islice(texts, _MAX_DIMENSIONS + 1))
-    if len(shape) > _MAX_DIMENSIONS or max(shape, default=0) >= _LARGEST:
+    if len(shape) > _MAX_DIMENSIONS or any(dim >= _LARGEST for dim in shape):
         shown = str(shape[:_MAX_DIMENSIONS])[:200]
         raise ValueError(f"shape {shown} is not possible; allowed: {_MAX_DIMENSIONS} dimensions, each below 2**48")
     return shape

@@ -1,6 +1,7 @@
 """Bin files: bytes against the documents and google.protobuf, and files that nobody should trust."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from dumpsim.codecs.dumpdata import (
     dtype_number,
     header,
 )
+from dumpsim.codecs.nano import decode as nano_decode
+from dumpsim.codecs.wire import bytes_field, int_field
 from dumpsim.core.errors import BadInputError, UnreadableError
 
 # the documents' example: float16 [1, 2] and float32 [3, 4.5] [spec ge 3.6]
@@ -112,6 +115,78 @@ def test_headers_are_those_of_protobuf_and_are_read_back(data):
     assert decode(written[8:]) == data
 
 
+# every field of every message has another value
+FULL_INPUT = Item(dtype=1, format=2, shape=(3, 4), size=5, original_shape=(6,), sub_format=7, address=8, offset=9,
+                  arg_index=10, input_type=11)  # fmt: skip
+FULL_OUTPUT = Item(dtype=-21, format=-22, shape=(23, 24), size=25, original_shape=(26,), sub_format=-27,
+                   address=2**64 - 1, offset=2**64 - 2, arg_index=2**32 - 1, original_name="größe",
+                   original_index=2**32 - 2, original_dtype=-30, original_format=-31)  # fmt: skip
+FULL = DumpData(
+    op_name="Default/Add-op0", dump_time=2**64 - 5, version="2.0", inputs=(FULL_INPUT, HALF),
+    outputs=(FULL_OUTPUT, SINGLE), buffers=(Space(type=-41, size=42), Space(type=0, size=43)),
+    spaces=(Space(type=44, size=45),), attrs=(("name", "value"), ("", "x")), dfx_message="why",
+)  # fmt: skip
+
+
+def test_every_field_is_written_and_read():
+    assert header(FULL)[8:] == as_message(FULL).SerializeToString()
+    assert decode(as_message(FULL).SerializeToString()) == FULL
+
+
+PLAIN = {"dtype": 0, "format": 0, "shape": (), "size": 0}
+OURS = {"data_type": "dtype"}
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+@pytest.mark.parametrize(
+    "name", ["data_type", "format", "size", "sub_format", "address", "offset", "arg_index", "input_type"]
+)
+def test_a_field_alone_leaves_the_others_at_their_defaults(kind, name):
+    if (kind, name) == ("output", "input_type"):
+        return
+    message = messages()["DumpData"]()
+    getattr(message, kind).add(**{name: 77})
+    data = decode(message.SerializeToString())
+    assert getattr(data, f"{kind}s") == (Item(**PLAIN | {OURS.get(name, name): 77}),)
+    assert (data.op_name, data.dump_time, data.version, data.dfx_message) == ("", 0, "", "")
+
+
+def test_messages_without_fields():
+    message = messages()["DumpData"](dfx_message="x")
+    message.input.add()
+    message.output.add().original_op.SetInParent()
+    message.buffer.add()
+    message.space.add(type=3)
+    message.attr.add()
+    data = decode(message.SerializeToString())
+    assert data == DumpData(
+        op_name="", dump_time=0, version="", inputs=(Item(**PLAIN),), outputs=(Item(**PLAIN),),
+        buffers=(Space(type=0, size=0),), spaces=(Space(type=3, size=0),), attrs=(("", ""),), dfx_message="x",
+    )  # fmt: skip
+
+
+def test_numbers_of_32_bits_lose_their_upper_half_and_unknown_fields_are_ignored():
+    numbers = int_field(1, 2**32 + 1) + int_field(10, 2**32 + 5) + int_field(11, 2**33 + 6)
+    unknown = int_field(20, 1) + bytes_field(21, b"x") + int_field(20, 1)
+    for raw in (numbers + unknown, unknown + numbers):
+        (item,) = decode(bytes_field(4, raw)).inputs
+        assert item == Item(**PLAIN | {"dtype": 1, "arg_index": 5, "input_type": 6})
+
+
+def test_shapes_have_at_most_32_dimensions():
+    whole = bytes_field(1, b"\1" * 32)  # packed
+    for shape in (whole, int_field(1, 1) * 32, bytes_field(1, b"\1" * 31) + int_field(1, 1)):
+        (item,) = decode(bytes_field(4, bytes_field(3, shape))).inputs
+        assert item.shape == (1,) * 32
+        for extra in (int_field(1, 1), bytes_field(1, b"\1")):
+            with pytest.raises(UnreadableError, match="more than 32 "):
+                decode(bytes_field(4, bytes_field(3, shape + extra)))
+    (item,) = decode(bytes_field(4, bytes_field(3, bytes_field(1, b"\1" * 16)) * 2)).inputs
+    assert item.shape == (1,) * 32
+    with pytest.raises(UnreadableError, match="byte 22: a shape has more than 32 dimensions"):
+        decode(bytes_field(4, bytes_field(3, bytes_field(1, b"\1" * 16)) + bytes_field(3, bytes_field(1, b"\1" * 17))))
+
+
 @example(b"\x15\x00\x00\x00\x01")  # dump_time with a fixed width: an unknown field
 @given(st.binary(max_size=60))
 def test_whatever_protobuf_refuses_is_refused_and_what_it_reads_is_read(raw):
@@ -184,6 +259,53 @@ def test_a_bare_message_holds_its_data(tmp_path):
         BinFile.open(write(tmp_path / "f", message.SerializeToString()))
 
 
+def test_a_bare_message_begins_with_any_of_its_first_four_fields(tmp_path):
+    """Version, time, output or input; a part without data has no bytes."""
+    parts = {"version": "1", "dump_time": 5}
+    for name, value in parts.items():
+        file = BinFile.open(write(tmp_path / "f", messages()["DumpData"](**{name: value, "op_name": "x" * 9})
+                                  .SerializeToString()))  # fmt: skip
+        assert (file.kind, file.data.op_name, getattr(file.data, name)) == ("bare", "x" * 9, value)
+    for name in ("output", "input"):
+        message = messages()["DumpData"](op_name="x" * 9)
+        getattr(message, name).add(data_type=1)
+        getattr(message, name).add(data_type=1, data=b"abcd")
+        file = BinFile.open(write(tmp_path / "f", message.SerializeToString()))
+        views = [getattr(file, name)(number).tobytes() for number in range(2)]
+        assert (file.kind, views) == ("bare", [b"", b"abcd"])
+        getattr(message, name)[0].size = 4
+        with pytest.raises(UnreadableError, match=r"byte 0: .*0 bytes of data, but the size is 4"):
+            BinFile.open(write(tmp_path / "f", message.SerializeToString()))
+    with pytest.raises(UnreadableError, match="the first byte is not a field of a dump"):
+        BinFile.open(write(tmp_path / "f", messages()["DumpData"](op_name="x" * 9).SerializeToString()))
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "words"),
+    [
+        (8, 1, "^{path}: byte 8: 8 bytes are not a dump file "),
+        (9, 1, "^{path}: byte 8: a number is cut short "),  # a header of one byte
+        (9, 2, "byte 0: a header of 2 bytes does not fit a file of 9 bytes, nor is it a bare message"),
+        (20, 13, "byte 0: a header of 13 bytes does not fit a file of 20 bytes, nor"),
+        (20, 12, "byte 8: 0 is not the number of a field"),
+        (8 + (1 << 26), 1 << 26, "byte 8: 0 is not the number of a field"),
+        (9 + (1 << 26), (1 << 26) + 1, f"byte 0: a header of {(1 << 26) + 1} bytes is above the limit of {1 << 26}"),
+        (1 << 31, 1 << 40, "does not fit a file of 2147483648 bytes, nor is it a bare message"),
+        ((1 << 31) + 1, 1 << 40, r"byte 0: a header of 1099511627776 bytes does not fit a file of 2147483649 bytes \["),
+    ],
+)
+def test_lengths_of_header_and_file_at_their_limits(size, first, words, tmp_path):
+    """Files of zeros but for the length: a header must have a byte and fit the file."""
+    path = tmp_path / "f"
+    with path.open("wb") as file:
+        file.write(first.to_bytes(8, "little"))
+        if size == 9 and first == 1:
+            file.write(b"\x88")
+        file.truncate(size)
+    with pytest.raises(UnreadableError, match=words.format(path=path)):
+        BinFile.open(path)
+
+
 def nano(magic=0x5A5A5A5A, count=1, size=4, kind=1, dims=(2,), tag=4):
     """A file of a small chip, by its description. [spec ge 3.9]"""
 
@@ -212,6 +334,43 @@ def test_the_nano_container(tmp_path):
     assert file.output(0).view("<f4").tolist() == [3.0, 4.5]
 
 
+@pytest.mark.parametrize(
+    ("name", "op_name", "time"),
+    [
+        ("Add.Add_1.3.5.1700000000000000", "Add_1", 17 * 10**14),
+        ("Add.Add_1.17", "Add_1", 17),
+        ("Add.x", "", 0),
+        ("Add.5", "", 0),
+        ("Add", "", 0),
+        ("5", "", 0),
+        ("Add.Add_1.17.bin", "Add_1", 0),
+        ("Add.Add_1.bin.17", "Add_1", 17),
+        ("Add.Add_1." + "1" * 25, "Add_1", int("1" * 20)),
+    ],
+)
+def test_operator_and_time_of_the_nano_container_are_those_of_the_files_name(name, op_name, time, tmp_path):
+    data = BinFile.open(write(tmp_path / name, nano())).data
+    assert (data.op_name, data.dump_time) == (op_name, time)
+
+
+def test_a_nano_header_that_ends_anywhere_names_what_is_missing():
+    """Also if other bytes follow it, as the tensors do."""
+    raw = nano()[8:]
+    whole = int.from_bytes(nano()[:8], "little")
+    complete = {}
+    for end in range(4, whole):
+        try:
+            version, inputs, outputs = nano_decode(memoryview(raw), (0, end), "f")
+        except UnreadableError as error:
+            need, left = re.match(r"^f: byte \d+: (\d+) bytes are needed, (\d+) are left", str(error)).groups()
+            assert 0 <= int(left) < int(need)
+            continue
+        assert (version, len(outputs)) == (7, 0)
+        complete[end] = len(inputs)
+    assert complete == {8: 0, 8 + 8 + 4 + 72: 1}  # after the version, and after the inputs
+    assert [len(part) for part in nano_decode(memoryview(raw), (0, whole), "f")[1:]] == [1, 1]
+
+
 def test_types_and_layouts_of_the_nano_container_are_signed_and_sizes_are_not(tmp_path):
     raw = bytearray(nano())
     at = raw.index((1).to_bytes(4, "little") + (2).to_bytes(4, "little") + bytes(4) + (0x1000).to_bytes(8, "little"))
@@ -232,9 +391,11 @@ def test_types_and_layouts_of_the_nano_container_are_signed_and_sizes_are_not(tm
         (nano() + b"x", "1 bytes follow the last tensor"),
         (nano(kind=99), "99 is not the number of a GE type"),
         (nano(tag=9), "tag 9 is unknown"),
-        (nano(dims=(1,) * 33), "not a shape of at most 32 dimensions"),
+        (nano(dims=(1,) * 33), "264 bytes are not a shape of at most 32 dimensions"),
+        (nano(count=2), "2 tensors do not fit 72 bytes"),
+        (nano(count=0), "72 bytes follow the last tensor of tag 4"),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_hostile_nano_containers(raw, text, tmp_path):
     with pytest.raises(UnreadableError, match=text):
@@ -291,6 +452,7 @@ def test_files_below_a_size_are_read_as_a_whole(tmp_path):
     path = tmp_path / "Add.Add_1.3.5.1700000000000000"
     path.write_bytes(bin_bytes([tensor(first)], [tensor(second)]))
     size = path.stat().st_size
+    assert BinFile.open(path).content is None  # the default
     for limit in (0, size, size + 1):
         file = BinFile.open(path, read_below=limit)
         assert (file.content is None) == (limit <= size)
@@ -306,7 +468,10 @@ def test_a_header_longer_than_the_first_read(tmp_path):
     path.write_bytes(bin_bytes(tensors))
     file = BinFile.open(path)
     assert int.from_bytes(path.read_bytes()[:8], "little") > 1 << 12
-    assert [file.input(number).view("<f4").tolist() for number in (0, 299)] == [[0.0, 0.0], [299.0, 299.0]]
+    for limit in (0, 1 << 20):
+        file = BinFile.open(path, read_below=limit)
+        assert (file.content is not None) == bool(limit)
+        assert [file.input(number).view("<f4").tolist() for number in (0, 299)] == [[0.0, 0.0], [299.0, 299.0]]
 
 
 def test_a_tensor_that_cannot_be_read_is_told_where_it_stands_each_time():

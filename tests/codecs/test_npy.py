@@ -2,6 +2,7 @@
 
 import contextlib
 
+import ml_dtypes  # numpy knows the names of its types from now on
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,6 +39,24 @@ def test_numpy_reads_what_is_written(row, shape, tmp_path_factory):
         assert np.array_equal(found, array)
 
 
+def test_headers_end_at_the_first_multiple_of_64_that_leaves_room_for_a_space():
+    """After the dict come at least one space and the newline. [spec observed 1.3]"""
+    for digits in range(70):
+        text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1{'0' * digits},), }}"
+        size = -(-(10 + len(text) + 2) // 64) * 64
+        head = npy.header("<f4", (10**digits,))
+        assert head == b"\x93NUMPY\x01\x00" + (size - 10).to_bytes(2, "little") + text.encode().ljust(size - 11) + b"\n"
+
+
+def test_the_longest_header_of_version_one():
+    """Its size is that of two bytes: 64 * 1024 - 10 bytes after the length fit, 64 more do not."""
+    shape = (1,) * ((64 * 1024 - 10 - 2 - len("{'descr': '<f4', 'fortran_order': False, 'shape': (), }")) // 2)
+    assert npy.header("<f4", shape)[6:10] == b"\x01\x00" + (64 * 1024 - 10).to_bytes(2, "little")
+    longer = npy.header("<f4", (*shape, 1))
+    assert longer[6:12] == b"\x02\x00" + (64 * 1025 - 12).to_bytes(4, "little")
+    assert len(longer) == 64 * 1025
+
+
 def test_a_long_header_is_version_two():
     head = npy.header("<f4", (1,) * 40_000)
     assert head[6:8] == b"\x02\x00"
@@ -46,7 +65,6 @@ def test_a_long_header_is_version_two():
 
 
 def test_bfloat16_is_read_with_its_values(tmp_path):
-    import ml_dtypes
 
     array = np.array([[1.5, -2.25, 0.1]], ml_dtypes.bfloat16)
     head, data = npy.encode(array)
@@ -76,6 +94,90 @@ def test_a_header_of_any_length_is_read_and_told_each_time(tmp_path):
         for _ in range(2):
             with pytest.raises(UnreadableError, match=f"{blanks}.npy: byte 10.*refused"):
                 npy.read(path)
+
+
+def with_header(version, text, data=b""):
+    width = 2 if version == 1 else 4
+    return npy.MAGIC + bytes([version, 0]) + len(text).to_bytes(width, "little") + text.encode() + data
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("blanks", [0, 185, 186, 440, 5000, 9942])  # the header ends before, at and behind 256 and 512
+def test_every_version_is_read_with_blanks_inside_of_its_header(version, blanks, tmp_path):
+    text = "{'descr': '<i2'," + " " * blanks + "'fortran_order': False, 'shape': (2,), }\n"
+    (tmp_path / "a.npy").write_bytes(with_header(version, text, b"\x01\x00\x02\x00"))
+    offset = (10 if version == 1 else 12) + len(text)
+    assert npy.info(tmp_path / "a.npy") == (np.dtype("<i2"), (2,), False, offset)
+    for mmap in (True, False):
+        assert npy.read(tmp_path / "a.npy", mmap=mmap).tolist() == [1, 2]
+
+
+def test_a_header_of_exactly_the_limit_is_read(tmp_path):
+    text = "{'descr': '<i2', 'fortran_order': False, 'shape': (), }"
+    (tmp_path / "a.npy").write_bytes(with_header(1, text.ljust(10_000), b"\x07\x00"))
+    assert npy.read(tmp_path / "a.npy") == 7
+    (tmp_path / "a.npy").write_bytes(with_header(1, text.ljust(10_001), b"\x07\x00"))
+    with pytest.raises(UnreadableError, match="byte 8: a header of 10001 bytes is longer than numpy's limit of 10000"):
+        npy.read(tmp_path / "a.npy")
+
+
+def test_a_file_is_mapped_unless_it_is_to_be_read(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(4))
+    mapped, own = npy.read(tmp_path / "a.npy"), npy.read(tmp_path / "a.npy", mmap=False)
+    assert isinstance(mapped.base, np.memmap)
+    assert not mapped.flags.writeable
+    assert not isinstance(own, np.memmap)
+    assert own.base is None or not isinstance(own.base, np.memmap)
+    assert own.flags.writeable
+
+
+def fields(descr="'<i2'", fortran="False", shape="(2,)"):
+    return f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+
+
+MOST = (7 * 7 * 73 * 127 * 337, 92737 * 649657)  # their product is 2**63 - 1, the largest number of bytes
+
+
+@pytest.mark.parametrize(
+    ("changes", "shape"),
+    [
+        ({"shape": "(" + "1," * 31 + "2)"}, (1,) * 31 + (2,)),
+        ({"shape": f"(0, {(1 << 48) - 1})"}, (0, (1 << 48) - 1)),
+        ({"descr": "'|i1'", "shape": f"(0, {MOST[0]}, {MOST[1]})"}, (0, *MOST)),
+        ({"shape": f"(0, {1 << 31}, {(1 << 31) - 1})"}, (0, 1 << 31, (1 << 31) - 1)),
+        ({"descr": "'|E2'", "shape": "(1, 2)"}, (1, 2)),
+        ({"descr": "'?'", "shape": "(4,)"}, (4,)),
+        ({"fortran": "True", "shape": "(1, 2)"}, (1, 2)),
+    ],
+)
+def test_shapes_up_to_the_limits(changes, shape, tmp_path):
+    (tmp_path / "a.npy").write_bytes(with_header(1, fields(**changes), bytes(4)))
+    assert npy.read(tmp_path / "a.npy").shape == shape
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"descr": "3"}, "descr 3 is not a plain data type"),
+        ({"fortran": "0"}, "fortran_order is not a bool or shape is not a tuple"),
+        ({"shape": "[2]"}, "fortran_order is not a bool or shape is not a tuple"),
+        ({"shape": "(True,)"}, r"shape \(True,\) is not possible"),
+        ({"shape": "(-1,)"}, r"shape \(-1,\) is not possible"),
+        ({"shape": "(" + "1," * 33 + ")"}, "shape .* is not possible"),
+        ({"shape": f"(0, {1 << 48})"}, r"shape \(0, 281474976710656\) is not possible"),
+        ({"shape": f"(0, {1 << 31}, {1 << 31})"}, r"shape \(0, 2147483648, 2147483648\) of int16 is not possible"),
+        ({"descr": "'<f3'"}, "descr '<f3' is not a number type(?! .objects)"),
+        ({"descr": "'i2,i2'"}, "descr 'i2,i2' is not a number type"),
+        ({"descr": "''"}, "descr '' is not a number type"),
+        ({"descr": "'<f16'"}, "descr '<f16' is not a number type .objects and strings are refused."),
+        ({"descr": "'bfloat16'"}, "descr 'bfloat16' is not a number type .objects and strings are refused."),
+        ({"descr": "'|S2'"}, "descr '|S2' is not a number type .objects and strings are refused."),
+    ],
+)
+def test_headers_that_describe_no_tensor(changes, words, tmp_path):
+    (tmp_path / "a.npy").write_bytes(with_header(1, fields(**changes), bytes(4)))
+    with pytest.raises(UnreadableError, match=rf"^{tmp_path}/a\.npy: byte 10: {words}.*\[DS-NPY-002\]$"):
+        npy.read(tmp_path / "a.npy")
 
 
 def test_a_type_without_descr_is_refused():

@@ -30,6 +30,29 @@ def test_the_lines_of_the_documents():
     assert opcsv.line(row(shape=(), io="input"), dtype=27, format=200) == "Input,1,24,-,-,-,,,,,,,\n"
 
 
+def test_texts_of_types_end_at_the_last_that_the_writer_knows():
+    texts = [opcsv.dtype_text(number) for number in (-1, 0, 1, 25, 26, 27, 42, 99)]
+    assert texts == ["-", "DT_UNDEFINED", "DT_FLOAT", "DT_DUAL", "-", "-", "-", "-"]
+    assert [opcsv.format_text(number) for number in (0, 29, 49, 50, 255)] == [
+        "NCHW",
+        "FRACTAL_NZ",
+        "C1HWC0",
+        "-",
+        "MAX",
+    ]
+
+
+def test_what_has_no_text_is_read_as_empty():
+    head = HEADER + "Input,0,8,{},{},{},,NA,1,2,,,\n"
+    for kind, layout, shape in (("-", "-", "-"), ("DT_FLOAT", "UNKNOW", "2x3"), ("DT_DUAL", "ND", "0")):
+        (found,) = opcsv.parse(head.format(kind, layout, shape))
+        assert found.dtype == {"-": "", "DT_FLOAT": "float32", "DT_DUAL": "dual"}[kind]
+        assert found.format == ("ND" if layout == "ND" else "")
+        assert found.shape == {"-": (), "2x3": (2, 3), "0": (0,)}[shape]
+        assert dict(found.values) == {"max": None, "min": None, "avg": 1.0, "count": 2, "nan": None,
+                                      "negative_inf": None, "positive_inf": None}  # fmt: skip
+
+
 def test_chosen_items_come_in_their_own_order():
     assert opcsv.header(["l2norm", "nan", "max"]) == HEADER.split("Max")[0] + "Count,Max Value,Nan Count,l2norm\n"
     line = opcsv.line(row(values=(("count", 6),)), dtype=2, format=2, chosen=["max"], failed="NA")

@@ -98,6 +98,68 @@ def test_the_new_layout(kind, unit, version, names):
         assert said[0] == "negation overflow"
 
 
+def test_fields_that_are_not_given_are_zero():
+    head = struct.pack("<6I", 0x5A5A5A5A, 1, 1, 0, 0, 8 * 14)
+    assert encode(NewOpDebug(acc_type="AIC", version=1, data={})) == head.ljust(2048, b"\0")
+    assert encode(NewOpDebug(acc_type="AIC", version=1, data={"status": 5})) == (
+        head + bytes(80) + struct.pack("<4Q", 5, 0, 0, 0)
+    ).ljust(2048, b"\0")
+    plain = struct.pack("<6I", 0x5A5A5A5A, 0, 1, 3, 0, 8 * 10)
+    assert encode(NewOpDebug(acc_type="SDMA", data={"stream_id": 9})) == (plain + struct.pack("<2Q", 0, 9)).ljust(
+        2048, b"\0"
+    )
+
+
+def test_units_that_overflowed_are_told_with_what_their_bits_mean():
+    facts = decode(old())
+    assert overflows(facts) == (
+        ("DHA Atomic Add", facts["DHA Atomic Add"], ("overflow",)),
+        ("L2 Atomic Add", facts["L2 Atomic Add"], ("underflow",)),
+        ("AI Core", facts["AI Core"], ("floating-point overflow", "float32 or int32 to float16 overflow")),
+    )
+    assert overflows(decode(bytes(2048))) == ()
+    some = decode(encode(OpDebug(l2=Block(status=3 << 16 | 1))))
+    assert [(unit, texts) for unit, _, texts in overflows(some)] == [("L2 Atomic Add", ("source is NaN", "0x1"))]
+    assert overflows({"AI Core": facts["AI Core"]})[0][0] == "AI Core"  # JSON with one block
+    words = decode(encode(NewOpDebug(acc_type="AIV", version=1, data={"status": (0x20, 0, 0x20, 0x8)})))
+    ((unit, fields, texts),) = overflows(words)
+    assert (unit, fields["status"]) == ("AIV", [0x20, 0, 0x20, 8])
+    assert texts == ("floating-point overflow", "negation overflow")  # each once
+
+
+# [spec mindspore 5.2]
+BITS = {
+    **{("AI Core", 1 << bit): text for bit, text in {
+        3: "negation overflow", 4: "integer add, subtract, multiply or multiply-add overflow",
+        5: "floating-point overflow", 7: "float to unsigned of a negative value",
+        8: "float32 or int32 to float16 overflow", 10: "cube accumulation overflow"}.items()},
+    **{("DHA Atomic Add", 0x900 + (n << 8)): text for n, text in enumerate(
+        ("overflow", "underflow", "source is NaN", "destination is NaN", "both are NaN"))},
+    **{("L2 Atomic Add", (1 + n) << 16): text for n, text in enumerate(
+        ("overflow", "underflow", "source is NaN", "destination is NaN", "both are NaN"))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("unit", "status"), BITS)
+def test_every_bit_that_is_documented(unit, status):
+    text = BITS[unit, status]
+    assert meanings(unit, status) == (text,)
+    for other in (1, 1 << 40):  # bits without a meaning
+        assert meanings(unit, status | other) == (text, hex(other))
+
+
+def test_bits_without_a_meaning_are_shown_as_they_are():
+    core = sum(1 << bit for bit in (3, 4, 5, 7, 8, 10))
+    for bit in range(64):
+        if not core >> bit & 1:
+            assert meanings("AIV", 1 << bit) == (hex(1 << bit),)
+    for code in {*range(256)} - {*range(9, 14)} - {0}:
+        assert meanings("DHA Atomic Add", code << 8) == (hex(code << 8),)
+    for code in (6, 7):
+        assert meanings("L2 Atomic Add", code << 16) == (hex(code << 16),)
+    assert meanings("AICPU", 6) == ("0x6",)
+
+
 def test_json_of_both_tools():
     facts = decode(old())
     compact = to_json(facts, "mindspore")
@@ -132,10 +194,13 @@ def test_status_words(unit, status, text):
         (b"", "byte 0: 0 bytes are too few"),
         (old()[:1047], "byte 1047: 1047 bytes are too few"),
         (struct.pack("<I", 0x5A5A5A5A), "byte 4: the header is cut short"),
+        (struct.pack("<6I", 0x5A5A5A5A, 0, 1, 0, 0, 88)[:23], "byte 23: the header is cut short"),
+        (struct.pack("<6I", 0x5A5A5A5A, 0, 1, 0, 0, 88), "byte 24: model_id is cut short"),
+        (struct.pack("<6I", 0x5A5A5A5A, 1, 1, 0, 0, 88) + bytes(80 + 24), "byte 104: status is cut short"),
         (struct.pack("<6I", 0x5A5A5A5A, 0, 1, 4, 0, 88) + bytes(2000), r"byte 12: acc_type 4 .*0 \(AIC\)"),
         (struct.pack("<6I", 0x5A5A5A5A, 0, 1, 0, 0, 88) + bytes(80), "byte 104: status is cut short"),
     ],
-    ids=range(5),
+    ids=range(8),
 )
 def test_data_that_is_cut_short(raw, text):
     with pytest.raises(UnreadableError, match=text):
@@ -156,6 +221,9 @@ BAD = {
     "negative": GOOD.replace("288", "-1"),
     "a bool": GOOD.replace("288", "true"),
     "bad address": GOOD.replace("0xab", "x"),
+    "65 bits": GOOD.replace("288", str(1 << 64)),
+    "a list of numbers": GOOD.replace('"task_id":3', '"task_id":[3]'),
+    "a list of texts": GOOD.replace("288", '["288"]'),
 }
 
 
@@ -164,6 +232,15 @@ def test_json_that_is_none(name):
     assert "288" in GOOD
     with pytest.raises(UnreadableError, match="f: is not the JSON of an overflow"):
         parse_json(BAD[name], "f")
+
+
+def test_json_up_to_the_limits():
+    facts = decode(encode(NewOpDebug(acc_type="AIC", version=1, data={"task_id": 2**64 - 1, "status": (1, 2, 3, 4)})))
+    text = to_json(facts, "mindspore")
+    assert parse_json(text) == facts
+    assert parse_json(text.ljust(1 << 20)) == facts
+    with pytest.raises(UnreadableError, match=f"{(1 << 20) + 1} characters, at most {1 << 20} are allowed"):
+        parse_json(text.ljust((1 << 20) + 1))
 
 
 word = st.integers(0, 2**64 - 1)

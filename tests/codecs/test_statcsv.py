@@ -68,6 +68,48 @@ def test_numbers_that_no_tensor_has_are_refused_with_their_line(cells, why):
         list(statcsv.parse(text + ROW.format(**SOUND | cells), "s.csv"))
 
 
+def test_numbers_up_to_the_limits():
+    """63 bits, 40 characters, 32 dimensions below 2**48; ids may be negative."""
+    largest = (1 << 63) - 1
+    text = statcsv.header(["nan"])
+    text += (
+        f'Add,x,-1,{-largest},{largest},output,{largest},{largest},float32,"({"1," * 31}{(1 << 48) - 1})",{largest}\n'
+    )
+    text += 'Add,x,-9223372036854775807,7,17,output,0,8,float32,"(0)",' + "0" * 39 + "7\n"
+    (first, counts), (second, more) = statcsv.parse(text)
+    assert (first.task_id, first.stream_id, first.timestamp, first.slot, first.nbytes) == (
+        -1, -largest, largest, largest, largest
+    )  # fmt: skip
+    assert (first.shape, counts) == ((1,) * 31 + ((1 << 48) - 1,), {"nan": largest})
+    assert (second.task_id, second.stream_id, second.shape, more) == (-largest, 7, (0,), {"nan": 7})
+    with pytest.raises(ValueError, match=rf"^slot {'0' * 40} is not possible; allowed: 0 to 2\*\*63 - 1$"):
+        statcsv.whole("0" * 40 + "7", "slot")
+    assert statcsv.whole(str(-largest), "task id", signed=True) == -largest
+    for number, signed in ((-1, False), (1 << 63, False), (1 << 63, True), (-(1 << 63) - 1, True)):
+        with pytest.raises(ValueError, match="is not possible"):
+            statcsv.whole(str(number), "slot", signed=signed)
+
+
+def test_a_shape_that_is_refused_is_shown_by_its_first_200_characters():
+    dims = [10**14 + n for n in range(33)]
+    with pytest.raises(ValueError, match="is not possible") as caught:
+        statcsv.dimensions(map(str, dims))
+    shown = str(tuple(dims))[:200]
+    assert str(caught.value) == f"shape {shown} is not possible; allowed: 32 dimensions, each below 2**48"
+
+
+def test_cells_of_a_row_by_their_columns():
+    text = statcsv.header(["max"]) + 'Add,x,1,2,17,output,3,8,float32,"(2)",4,\n'
+    (cells,) = statcsv.split_lines(text.splitlines(keepends=True), "s.csv")
+    assert cells.key == ("Add", "output", 3, 17)
+    assert (cells.extra, cells.where, cells.line) == (["Max Value"], "s.csv", 2)
+    assert cells.parsed()[1] == {"max": 4.0}
+    for damage in (",17,", ",3,"):
+        (cells,) = statcsv.split_lines(text.replace(damage, ",x,").splitlines(keepends=True), "s.csv")
+        with pytest.raises(UnreadableError, match=r"^s\.csv:2: invalid literal .* 'x' \[DS-CSV-003\]$"):
+            _ = cells.key
+
+
 @pytest.mark.parametrize("trailing", [True, False])
 @pytest.mark.parametrize("brackets", ["()", "[]"])
 def test_both_dialects_are_read(trailing, brackets):
