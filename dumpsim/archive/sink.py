@@ -82,6 +82,7 @@ class Sink:
         self._late: DumpWriteError | None = None  # error of a file that was closed to open another one
         self._made: set[str] = set()
         self._growing: dict[str, tuple[int, int]] = {}  # path -> descriptor, size
+        self._sizes: dict[str, int] = {}  # of files that may be written again
 
     def write(
         self, directory: str, name: str, parts: Sequence["bytes | memoryview"], *, mode: int | None = None
@@ -124,7 +125,6 @@ class Sink:
                 os.fsync(descriptor)
             finished, descriptor = descriptor, -1  # close may fail, as on a full NFS server, but closes the descriptor
             os.close(finished)
-            before = _size(path) if mode is not None else None
             os.rename(temporary, path)
             temporary = ""
             if self._durable:
@@ -137,6 +137,9 @@ class Sink:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise _failure(path, error) from error
+        before = self._sizes.get(path)
+        if mode is not None:
+            self._sizes[path] = size
         self._count(directory, int(before is None), size - (before or 0))
         return size
 
@@ -277,14 +280,6 @@ class Sink:
             self._warn(f"{path}: the last line was unfinished, as a killed run leaves it; {cut} bytes are cut off")
         self._growing[path] = (descriptor, size)
         return descriptor, size
-
-
-def _size(path: str) -> int | None:
-    """Return the size of a file; None if it is missing."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return None
 
 
 def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int) -> None:

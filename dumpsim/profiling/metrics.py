@@ -14,6 +14,7 @@ from dumpsim.profiling.record import Operand, Profile, TaskRecord
 __all__ = ["METRIC_COLUMNS", "NOT_COLLECTED", "metric_values"]
 
 NOT_COLLECTED = "N/A"
+_ZERO = "0.000"
 _CORES = ("KERNEL_AICORE", "KERNEL_AIVEC")
 _PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3")
 _MEMORIES = ("ub", "l1", "l2", "main_mem")
@@ -70,7 +71,7 @@ def _arithmetic(
     matrix = task.op_type in profile.cube_ops
     busy = _share(flops * 10**9 // profile.matrix_flops, task.duration_ns)
     columns = METRIC_COLUMNS["ArithmeticUtilization"][:5]
-    found = dict.fromkeys(columns, _share(0, 1))
+    found = dict.fromkeys(columns, _ZERO)
     kind = _FLOATS.get((inputs or outputs)[0].dtype if inputs or outputs else "", "")
     unit = f"mac_{'int8' if kind == 'int8' else 'fp16'}_ratio" if matrix else f"vec_{kind}_ratio"
     found[unit if unit in columns else "vec_misc_ratio"] = busy
@@ -109,7 +110,7 @@ def _memory_l0(
 ) -> dict[str, str]:
     """Bandwidths of the matrix unit's buffers; each operand passes its buffer once, the lower bound."""
     if task.op_type not in profile.cube_ops:
-        return {column: _share(0, 1) for column in METRIC_COLUMNS["MemoryL0"]}
+        return dict.fromkeys(METRIC_COLUMNS["MemoryL0"], _ZERO)
     first, second = (_share(sum(o.nbytes for o in inputs[at : at + 1]), task.duration_ns) for at in (0, 1))
     result = _share(_nbytes(outputs), task.duration_ns)
     return {
@@ -117,7 +118,7 @@ def _memory_l0(
         **{f"l0b_{way}_bw(GB/s)": second for way in ("read", "write")},
         **{f"l0c_{way}_bw_cube(GB/s)": result for way in ("read", "write")},
         "l0c_read_bw(GB/s)": result,
-        "l0c_write_bw(GB/s)": _share(0, 1),
+        "l0c_write_bw(GB/s)": _ZERO,
     }
 
 
@@ -125,7 +126,7 @@ def _conflicts(
     profile: Profile, task: TaskRecord, inputs: Sequence[Operand], outputs: Sequence[Operand], flops: int
 ) -> dict[str, str]:
     """Bank conflicts: none, since the emulated memory has no banks."""
-    return dict.fromkeys(METRIC_COLUMNS["ResourceConflictRatio"], _share(0, 1))
+    return dict.fromkeys(METRIC_COLUMNS["ResourceConflictRatio"], _ZERO)
 
 
 def _share(part: int, whole: int) -> str:

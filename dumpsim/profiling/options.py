@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, nearest
@@ -18,7 +17,7 @@ _SWITCHES = ("training_trace", "task_trace", "aicpu_trace")
 _POINTS = ("fp_point", "bp_point")
 _KEYS = ("result_path", *_SWITCHES, *_POINTS, "ai_core_metrics")
 _WHERE = "profiling_options"
-_ON: Mapping[str, bool] = MappingProxyType({"on": True, "off": False})
+_ON_OFF = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +83,10 @@ def parse_options(text: str) -> ProfilingOptions:
         if not isinstance(value, str):
             raise ScriptTypeError(f"{value!r} is {type(value).__name__}", where=f"{_WHERE}.{key}", allowed=("str",))
     for key in _SWITCHES:
-        if given.get(key, "off") not in _ON:
+        if given.get(key, "off") not in _ON_OFF:
             raise ScriptValueError(
-                f"{given[key]!r} is not a switch", where=f"{_WHERE}.{key}", allowed=tuple(_ON),
-                nearest=nearest(given[key].lower(), tuple(_ON)),
+                f"{given[key]!r} is not a switch", where=f"{_WHERE}.{key}", allowed=_ON_OFF,
+                nearest=nearest(given[key].lower(), _ON_OFF),
             )  # fmt: skip
     metrics = given.get("ai_core_metrics", DEFAULT_METRICS)
     if metrics not in METRICS:

@@ -49,7 +49,7 @@ class Recorder:
         self._session = session
         self._start_ns = session.clock.now_ns
         if self._step_waits:
-            self._step_start, self._step_waits = self._start_ns, False
+            self._step_start = self._start_ns
         session.add_tap(self)
         session.trace_tasks(self._trace)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 
 import pytest
 
@@ -94,8 +95,43 @@ def test_forked_children_of_a_dead_run_are_in_nobodys_way(tmp_path):
 
 def test_the_same_process_may_go_on(tmp_path):
     first = claim(str(tmp_path), "rank_0")
+    assert stat.S_IMODE((tmp_path / f"{CLAIM}rank_0").stat().st_mode) == 0o600
     assert claim(str(tmp_path), "rank_0") is None
     first.release()
+
+
+def test_a_forked_child_cannot_release_the_claim_of_its_parent(tmp_path):
+    mine = claim(str(tmp_path), "rank_0")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            mine.release()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert os.listdir(tmp_path) == [f"{CLAIM}rank_0"]
+    mine.release()
+    assert os.listdir(tmp_path) == []
+
+
+def test_where_no_file_can_be_made_nothing_is_claimed(tmp_path):
+    """The first file that is written says what is wrong; a link in the claim's place is not followed."""
+    assert claim(f"{tmp_path}/missing", "rank_0") is None
+    (tmp_path / f"{CLAIM}rank_0").symlink_to(tmp_path / "target")
+    assert claim(str(tmp_path), "rank_0") is None
+    assert not (tmp_path / "target").exists()
+
+
+def test_of_the_directories_that_were_made_only_empty_ones_go(tmp_path):
+    taken = DirectoryClaim.take(f"{tmp_path}/a/b/c", "rank_0", Sink(), "log")
+    (tmp_path / "a/x").touch()
+    taken.release()
+    assert sorted(os.listdir(tmp_path / "a")) == ["x"]
+    (tmp_path / "a/x").unlink()
+    taken.release()  # again: nothing is removed any more
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_directories_that_stayed_empty_go_with_the_claim(tmp_path):

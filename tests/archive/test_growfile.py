@@ -10,7 +10,7 @@ import pytest
 from dumpsim.archive import claim as claims
 from dumpsim.archive.claim import _is_at, claim
 from dumpsim.archive.growfile import has_no_line, open_growing
-from dumpsim.archive.part import create, is_alive
+from dumpsim.archive.part import create, is_alive, sync_directory
 from dumpsim.archive.sink import _write_all
 from dumpsim.core.errors import BadInputError
 
@@ -151,6 +151,20 @@ def test_a_name_that_a_killed_process_of_our_number_left_is_not_taken(tmp_path, 
     os.close(descriptor)
     assert path == f"{tmp_path}/.part-2"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o440
+
+
+def test_no_directory_means_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    descriptor, path = create("", 0o640)
+    os.close(descriptor)
+    assert os.listdir(tmp_path) == [path]
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    before = descriptors()
+    sync_directory("")
+    sync_directory("/")
+    assert synced == [str(tmp_path), "/"]
+    assert descriptors() == before
 
 
 def test_a_file_has_its_name_until_it_is_removed(tmp_path):

@@ -181,10 +181,34 @@ def test_names_that_are_no_dump_files():
                  "Add.x.3.5." + "9" * 21, "Add.x.3.5.1700000000000000.5.1.1.1"):  # fmt: skip
         with pytest.raises(UnreadableError):
             parse_bin(name)
-    for name in ("acl_dump_0.json", "dumpsim-manifest.json", "ms_output_trace_code_graph_0.ir", "libfoo.so.1.2"):
-        assert not is_dump_file(name)
     with pytest.raises(UnreadableError):
         parse_tensordump("dense.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("Add.a.0.0.1.output.0.ND.npy", True), ("1045390066.npy", True), ("statistic.csv", True),
+        ("mapping.csv", True), ("Add.x.3.5.1700000000000000", True), ("Add.x.3.5.1700000000000000.csv", True),
+        ("Add.x.3.20231114221320123", True), ("Opdebug.Node_OpDebug.1.2.3.output.0.json", True),
+        ("Opdebug.Node_OpDebug.1.2.3.json.csv", True),
+        ("Add.x.3.5.1000000000", True), ("Add.x.3.5.999999999", False),  # seconds since 1970 have ten digits
+        ("Opdebug.Node_OpDebug.1.2.3", False), ("OpDebug.Node_OpDebug.1.2.3.output.0.json", False),
+        ("acl_dump_0.json", False), ("dumpsim-manifest.json", False), ("other.csv", False),
+        ("ms_output_trace_code_graph_0.ir", False), ("libfoo.so.1.2", False),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_a_dump_by_its_name(name, is_one):
+    assert is_dump_file(name) is is_one
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(5, 5), (0, 0), (None, 0)])
+def test_the_record_of_a_binary_files_tensor(stream, shown):
+    name = BinName(op_type="Add", op_name="a_b", task_id=3, stream_id=stream, timestamp=STAMP)
+    assert name.record("input", 2) == Record(
+        op_type="Add", op_name="a_b", io="input", slot=2, dtype="", shape=(), timestamp=STAMP, task_id=3,
+        stream_id=shown,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9"])

@@ -48,6 +48,27 @@ def test_writing_again_replaces_the_file(tmp_path):
     assert (tmp_path / "g.ir").read_bytes() == b"two"
 
 
+def test_a_file_that_may_be_written_again_is_counted_once(tmp_path):
+    sink, directory = Sink(), str(tmp_path)
+    assert [sink.write(directory, "g.ir", [data], mode=0o600) for data in (b"longer", b"two")] == [6, 3]
+    assert mode(tmp_path / "g.ir") == 0o600
+    assert sink.written == {directory: (1, 3)}
+    other = Sink()
+    assert other.write(directory, "g.ir", [], mode=0o640) == 0
+    assert other.written == {directory: (1, 0)}  # what another run had written does not count
+    assert (mode(tmp_path / "g.ir"), (tmp_path / "g.ir").read_bytes()) == (0o640, b"")
+
+
+def test_what_exists(tmp_path):
+    sink, directory = Sink(), f"{tmp_path}/a"
+    assert (sink.has_directory(directory), sink.exists(directory, "x")) == (False, False)
+    sink.write(directory, "x", [b"1"])
+    os.symlink("nowhere", f"{directory}/link")
+    assert [sink.exists(directory, name) for name in ("x", "link", "y")] == [True, True, False]
+    found = [sink.has_directory(path) for path in (directory, f"{directory}/x", f"{directory}/b")]
+    assert found == [True, False, False]
+
+
 def test_files_grow_by_lines_and_stay_read_only(tmp_path):
     sink = Sink()
     assert sink.is_new(str(tmp_path), "s.csv")
@@ -73,6 +94,19 @@ def test_many_growing_files(tmp_path):
             sink.append(str(tmp_path), f"{index}.csv", line)
     sink.settle()
     assert {(tmp_path / f"{i}.csv").read_text() for i in range(150)} == {"1\n2\n"}
+
+
+def test_at_most_64_growing_files_are_open(tmp_path):
+    """The limit of open files may be as low as 256, and the device's process has others. [design]"""
+    sink, before = Sink(), len(os.listdir("/proc/self/fd"))
+    counts = []
+    for index in range(66):
+        sink.append(str(tmp_path), f"{index}.csv", "1\n")
+        counts.append(len(os.listdir("/proc/self/fd")) - before)
+    assert counts == [*range(1, 65), 1, 2]
+    sink.settle()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert sink.written == {str(tmp_path): (66, 132)}
 
 
 def test_full_disk_by_fault_plan(tmp_path):
@@ -191,11 +225,12 @@ def dead_process():
 
 def test_what_a_killed_run_left_is_swept_away_and_living_writers_files_stay(tmp_path):
     machine = partname.machine()
-    dead = f".dumpsim-part-{machine}-{dead_process()}-0"
+    dead, folder = (f".dumpsim-part-{machine}-{dead_process()}-{number}" for number in (0, 1))
     living = f".dumpsim-part-{machine}-{os.getppid()}-0"
     elsewhere = f".dumpsim-part-00000000-{dead_process()}-0"
     for name in (dead, living, elsewhere):
         (tmp_path / name).write_text("half")
+    (tmp_path / folder / "inside").mkdir(parents=True)
     Sink().write(str(tmp_path), "a", [b"whole"])
     assert sorted(os.listdir(tmp_path)) == sorted(["a", living, elsewhere])
     assert (tmp_path / "a").read_bytes() == b"whole"
@@ -406,6 +441,10 @@ def test_whole_lines_of_a_killed_run_stay(tmp_path, left, kept):
         (OSError(errno.ENOSPC, "No space left on device"), "the disk is full (No space left on device)"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),
         (OSError("odd"), "odd"),
+        (OSError(errno.EFBIG, "File too large"), "the file size limit is reached (File too large)"),
+        (OSError(errno.EPERM, "Operation not permitted"), "permission denied (Operation not permitted)"),
+        (OSError(errno.EACCES, "permission denied"), "permission denied"),
+        (OSError(errno.ENOENT, "No such file"), "the directory has vanished (No such file)"),
     ],
 )
 def test_the_reason_of_a_failure_is_told_once(tmp_path, monkeypatch, error, text):

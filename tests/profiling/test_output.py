@@ -15,7 +15,7 @@ from dumpsim.profiling.options import ProfilingOptions
 from dumpsim.profiling.output import write_analysis, write_profile
 from dumpsim.profiling.record import Iteration, Operand, Profile, Step, TaskRecord, joined
 
-START = 1_700_000_000_123_456_789  # 2023-11-14 22:13:20.123 UTC
+START = 1_700_000_007_123_456_789  # 2023-11-14 22:13:27.123 UTC
 
 
 def task(name, kind, stream, launched, start, end, serial, **more):
@@ -165,6 +165,17 @@ def test_a_track_for_each_stream():
         (1, "2.000", "3.000", 1), (2, "4.000", "3.000", 1), (1, "6.000", "0.500", None), (1, "8.000", "1.000", 2),
         (1, "12.000", "0.500", None), (1, "13.000", "1.000", None),
     ]  # fmt: skip
+    assert [e for e in events if e["name"] in ("Default/Cast-op3", "Default/Add-op4")] == [
+        {
+            "ph": "X", "name": f"Default/{name}", "pid": 1, "tid": 1, "ts": start, "dur": duration, "args": {
+                "Model Id": model, "Task Type": kind, "Stream Id": 1, "Task Id": number, "Iteration": iteration,
+            },
+        }
+        for name, start, duration, model, kind, number, iteration in (
+            ("Cast-op3", "8.000", "1.000", 4, "KERNEL_AICPU", 13, 2),
+            ("Add-op4", "12.000", "0.500", -1, "KERNEL_AIVEC", 14, None),
+        )
+    ]  # fmt: skip
     assert next(timeline.tasks(replace(PROFILE, target="GPU")))["args"] == {"name": "GPU"}
 
 
@@ -174,9 +185,16 @@ def test_the_views_of_host_device_and_iterations_are_processes_of_their_own():
     processes = [{event["pid"] for event in events} for events in views]
     assert [len(one) for one in processes] == [1, 1, 1]
     assert len(set.union(*processes)) == 3
-    assert [(e["name"], e["ts"], e["dur"]) for e in views[0] if e["ph"] == "X"] == [
-        ("ProfilerStep#5", "1.000", "1.500")
-    ]
+    assert views[0] == [
+        {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "MindSpore"}},
+        {"ph": "M", "name": "process_sort_index", "pid": 0, "tid": 0, "args": {"sort_index": 0}},
+        {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "CPU"}},
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "Steps"}},
+        {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": 0, "args": {"sort_index": 0}},
+        {
+            "ph": "X", "name": "ProfilerStep#5", "pid": 0, "tid": 0, "ts": "1.000", "dur": "1.500", "args": {},
+        },
+    ]  # fmt: skip
 
 
 def test_a_trace_has_an_event_a_line():
@@ -205,7 +223,7 @@ def test_a_trace_has_an_event_a_line():
 def test_each_option_has_its_files(tmp_path, switched, names):
     options = ProfilingOptions(result_path=str(tmp_path), **switched)
     root = write_profile(replace(PROFILE, start_ns=START), options)
-    assert root == str(tmp_path / "PROF_000001_20231114221320123_RANK0012")
+    assert root == str(tmp_path / "PROF_000001_20231114221327123_RANK0012")
     assert tree(root) == [f"device_3/{name}" for name in ["info.json", *names]]
     info = json.loads(Path(root, "device_3/info.json").read_text())
     assert info.pop("options") == {
@@ -214,7 +232,7 @@ def test_each_option_has_its_files(tmp_path, switched, names):
     }  # fmt: skip
     assert info == {
         "dumpsim": __version__, "chip": "910B", "device_target": "Ascend", "device_id": 3, "rank_id": 12,
-        "start_time(us)": "1700000000123456.789", "end_time(us)": "20.000", "tasks": 6, "iterations": 4,
+        "start_time(us)": "1700000007123456.789", "end_time(us)": "20.000", "tasks": 6, "iterations": 4,
     }  # fmt: skip
     for path in Path(root).rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o750 if path.is_dir() else 0o640)
@@ -253,7 +271,7 @@ def test_files_of_an_analysis(tmp_path):
                                           "trace_view.json")),
         "profiler_info_12.json", "profiler_metadata.json",
     ]  # fmt: skip
-    assert json.loads((root / "profiler_metadata.json").read_text()) == {"who": "me"}
+    assert (root / "profiler_metadata.json").read_text() == '{\n    "who": "me"\n}\n'
     info = json.loads((root / "profiler_info_12.json").read_text())
     assert (info["config"], info["rank_id"]) == ({"level": 1}, 12)
     trace = root / output / "trace_view.json"
@@ -281,16 +299,16 @@ def test_an_analysis_of_some_steps_has_what_they_launched(tmp_path):
     assert launched(None)[0] == "N/A MatMul-op0"
 
 
-@pytest.mark.parametrize("durable", [False, True])
-def test_durable_files_reach_the_disk(tmp_path, monkeypatch, durable):
+@pytest.mark.parametrize(("given", "durable"), [({}, False), ({"durable": False}, False), ({"durable": True}, True)])
+def test_durable_files_reach_the_disk(tmp_path, monkeypatch, given, durable):
     synced = []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(sync(descriptor)))
     options = ProfilingOptions(result_path=str(tmp_path))
-    write_profile(PROFILE, options, durable=durable)
+    write_profile(PROFILE, options, **given)
     assert bool(synced) is durable
     synced.clear()
-    analysis(tmp_path, durable=durable)
+    analysis(tmp_path, **given)
     assert bool(synced) is durable
 
 

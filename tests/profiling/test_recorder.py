@@ -121,7 +121,22 @@ def test_the_end_of_a_run_that_has_not_begun_or_of_another_kind_ends_nothing():
     assert [one.end_ns for one in found.iterations] == [4]
 
 
+def test_a_run_that_outlasts_its_profile_is_no_part_of_the_next_one():
+    session, recorder = recording()
+    recorder.run_begin(run())
+    session.task()
+    assert [task.iteration for task in recorder.stop().tasks] == [0]
+    recorder.start(session)
+    session.task()
+    recorder.run_end(run())
+    found = recorder.stop()
+    assert ([task.iteration for task in found.tasks], found.iterations) == ([-1], ())
+
+
 def test_steps_of_the_script_have_times_of_the_host():
+    session, recorder = recording()
+    recorder.end_step(0)  # has not begun
+    assert recorder.stop().steps == ()
     session, recorder = Session(), Recorder()
     recorder.begin_step()  # before there is a session
     recorder.end_step(0)
@@ -165,6 +180,7 @@ def test_a_kernel_has_the_operands_that_were_announced():
     session.task(stream=2, number=5)
     session.task(stream=2, number=6, kind="KERNEL_HCCL")
     session.task(stream=2, number=6)  # told once
+    recorder.before_task(event)  # it does not run before the profile ends
     found = recorder.stop().tasks
     assert [(task.op_type, task.model_id, task.flops) for task in found] == [
         ("Add-op1", -1, None), ("", -1, None), ("MatMul", 3, 77), ("Mul", 8, 77), ("Add-op1", -1, None)
@@ -172,6 +188,9 @@ def test_a_kernel_has_the_operands_that_were_announced():
     assert found[2].inputs == (Operand((1, 3), "float16", "NZ", 6), Operand((3,), "float16", "NZ", 6))
     assert found[2].outputs == (Operand((2,), "float16", "NZ", 6),)
     assert (found[0].inputs, found[0].outputs) == (None, None)
+    recorder.start(session)
+    session.task(stream=2, number=6)
+    assert [task.op_type for task in recorder.stop().tasks] == ["Add-op1"]
 
 
 @pytest.mark.parametrize(
