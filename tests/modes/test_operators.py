@@ -1,6 +1,6 @@
 """Operands and outputs that no dump holds. [spec mindspore 3.9]"""
 
-from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS
+from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, UNNAMED, WITHOUT_FILES
 
 OPERANDS = """
 Reshape 1; Conv2DBackpropInput 2; ReduceSum 1; ResizeNearestNeighborV2Grad 1; StandardNormal 0; Slice 1,2; Ones 0,1;
@@ -10,6 +10,10 @@ KVCacheScatterUpdate 0
 OUTPUTS = """
 Print 0; TensorDump 0; TensorSummary 0; ImageSummary 0; ScalarSummary 0; HistogramSummary 0; Send 0; BatchNorm 1,2;
 FlashAttentionScore 2; FlashAttentionScoreGrad 3
+"""
+# [2.10 observed]: operands without a file in recorded trees of a CPU, where other constants have one
+CPU_OPERANDS = """
+Conv2DBackpropFilter 2; Conv2DBackpropInput 2; ExpandDims 1; OneHot 1; Reshape 1; Squeeze 1; Transpose 1
 """
 
 
@@ -22,3 +26,12 @@ def test_the_tables_are_those_of_the_vendor():
     assert HIDDEN_OPERANDS["ascend"] == read(OPERANDS)
     assert HIDDEN_OUTPUTS["ascend"] == read(OUTPUTS)
     assert (HIDDEN_OPERANDS["ge"], HIDDEN_OUTPUTS["ge"], HIDDEN_OUTPUTS["cpu"]) == ({}, {}, {})
+    assert HIDDEN_OPERANDS["cpu"] == read(CPU_OPERANDS)
+    assert (HIDDEN_OPERANDS["none"], HIDDEN_OUTPUTS["none"]) == ({}, {})
+
+
+def test_nodes_of_whole_graphs_that_are_no_kernels():
+    """[spec ge 2.6]; each operator of other modes may have files."""
+    assert WITHOUT_FILES["ge"] == {"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"}
+    assert {WITHOUT_FILES[name] for name in ("ascend", "cpu", "none")} == {None}
+    assert UNNAMED == {"Data"}
