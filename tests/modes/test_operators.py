@@ -34,4 +34,4 @@ def test_nodes_of_whole_graphs_that_are_no_kernels():
     """[spec ge 2.6]; each operator of other modes may have files."""
     assert WITHOUT_FILES["ge"] == {"Const", "Constant", "NetOutput", "Recv", "Send", "StreamActive"}
     assert {WITHOUT_FILES[name] for name in ("ascend", "cpu", "none")} == {None}
-    assert UNNAMED == {"Data"}
+    assert {"Data"} == UNNAMED
