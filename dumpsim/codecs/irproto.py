@@ -79,7 +79,7 @@ def encode(doc: IrDoc, *, first_constant: int = 0) -> bytes:
         if node.index is None and node.operands:
             output = graph.outputs.add(name=_operand_name(doc, node.operands[0], constants))
             _set_type(output.type, node.operand_types[0])
-    data: bytes = model.SerializeToString(deterministic=True)
+    data: bytes = model.SerializeToString()
     return data
 
 

@@ -210,9 +210,7 @@ def _parse(text: str, where: str) -> IrDoc:
     params = tuple(_read_param(line, f"{where}:{n}") for n, line in enumerate(lines[:start], 1) if line[:5] == "%para")
     nodes = []
     block: list[str] = []
-    end = start + 1
-    for end in range(start + 1, len(lines) + 1):
-        line = lines[end] if end < len(lines) else "}"
+    for end, line in enumerate((*lines[start + 1 :], "}"), start + 1):
         if (line == "}" or _starts_node(line)) and block:
             nodes.append(_read_node(block, f"{where}:{end - len(block) + 1}"))
             block = []

@@ -15,7 +15,7 @@ from dumpsim.codecs import irproto, irtext
 from dumpsim.core.abstract import MonadType, NoneType, ScalarType, StringType, TensorType, TupleType
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, ParamRef
+from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NameRef, NodeRef, ParamRef, SourceLine
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "mindspore_2_10"
 SHORT = {row.short: row for row in DTYPES.values()}
@@ -227,6 +227,58 @@ def test_operands_are_numbered_by_what_they_are():
 @pytest.mark.parametrize(("root", "graph_id"), [(0, 0), (7, 7), (10**17 - 1, 10**17 - 1), (10**17, -1)])
 def test_a_graph_id_that_no_graph_has_is_none(root, graph_id):
     assert irproto.decode(irproto.encode(replace(_doc("float32"), graph_id=root))).graph_id == graph_id
+
+
+def test_a_whole_document_comes_back():
+    """Of what the file has: kernel build information and names of instances are not in it."""
+    lines = tuple(
+        SourceLine(path=path, line=7, end_line=8, column=0, end_column=9, code="  x = f(y)")
+        for path in ("a.py", "b.py")
+    )
+    number = ScalarType(dtype=DTYPES["int64"])
+    operands = (ParamRef(index=1), NameRef(name="%para5_x"), ConstRef(value=(1, 2.5), abstract=TupleType(
+        items=(number, ScalarType(dtype=DTYPES["float32"])))), ConstRef(value="max", abstract=StringType()),
+        ConstRef(value=np.ones(3), abstract=FLOATS), ConstRef(value=None, abstract=MonadType(kind="U")))  # fmt: skip
+    first = _node(operands=operands, operand_types=(FLOATS,) * 6, output=FLOATS, full_name="Default/a/Op-op0",
+                  sources=lines, primitive_attrs=(("axis", -1), ("names", ["x", "y"])))  # fmt: skip
+    end = IrNode(index=None, name="", op_type="Return", prim_func=False, operands=(NodeRef(index=0),),
+                 operand_types=(FLOATS,), output=None, full_name="Default/Return-op9")  # fmt: skip
+    (tensor,) = _doc("int8").params
+    params = (tensor, replace(tensor, name="n", abstract=number))
+    doc = IrDoc(name="kernel_graph7", graph_id=7, params=params, nodes=(first, end))
+    data = irproto.encode(doc)
+    io = KernelIo(dtype="Int8", format="DefaultFormat", shape=(2,))
+    scalar = KernelIo(dtype="Float32", format="DefaultFormat", shape=())
+    none = NoneType()
+    assert irproto.decode(data) == IrDoc(
+        name="kernel_graph7",
+        graph_id=7,
+        params=(
+            replace(tensor, device=io),
+            IrParam(name="n", label="n", use_label="n", abstract=TensorType(dtype=DTYPES["float32"], shape=()),
+                    device=scalar, is_weight=False),
+        ),
+        nodes=(
+            replace(
+                first,
+                operands=(
+                    ParamRef(index=1),
+                    *(ConstRef(value=text, abstract=none) for text in ("%para5_x", "(1, 2.5)", "max", "", "")),
+                ),
+                operand_types=(),
+                primitive_attrs=(("axis", "-1"), ("names", "(x, y)")),
+            ),
+        ),
+    )  # fmt: skip
+    assert irproto.constants(doc) == operands[2:]
+
+
+def test_the_number_of_a_constant_counts_on_from_the_first(graph_proto):
+    node = _node(operands=(ConstRef(value=1, abstract=ScalarType(dtype=DTYPES["int64"])),), operand_types=(FLOATS,))
+    for first in (0, 3):
+        data = irproto.encode(replace(_doc("float32"), nodes=(node,)), first_constant=first)
+        (constant,) = graph_proto.decode(data)["graph"]["const_vals"]
+        assert (constant["key"], constant["full_name"]) == ("cst1", f"Default_data-{first}")
 
 
 @given(st.binary(max_size=300))

@@ -1,11 +1,15 @@
 """IR text against what MindSpore 2.10 wrote."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dumpsim.codecs import irtext
+from dumpsim.core.abstract import NoneType, ScalarType, TensorType
+from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.irdoc import ConstRef, IrDoc, IrFunction, IrNode, KernelIo, NameRef, NodeRef, SourceLine
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "mindspore_2_10"
 FILES = sorted(RECORDED.glob("**/*.ir"))
@@ -102,6 +106,151 @@ def test_parameters_that_are_tokens_or_tuples():
     doc = irtext.parse("\n".join([HEAD, *lines, "subgraph @g() {", "}"]))
     assert [param.label for param in doc.params] == ["u", "n", "g"]
     assert [line for line in irtext.render(doc).splitlines() if line.startswith("%para")] == list(lines)
+
+
+INT = ScalarType(dtype=DTYPES["int64"])
+FLOAT = TensorType(dtype=DTYPES["float32"], shape=(2,))
+
+
+def made(index, op_type="Neg", **fields):
+    known = {"name": f"CNode_{index}", "prim_func": False, "operands": (), "operand_types": (), "output": FLOAT}
+    return IrNode(index=index, op_type=op_type, **known | {"full_name": f"Default/{op_type}-op{index}"} | fields)
+
+
+def lines_of(node, form="new", **fields):
+    """The lines of a node in the text of its graph."""
+    text = irtext.render(IrDoc(name="g", graph_id=-1, params=(), nodes=(node,), **fields), form)
+    lines = text.splitlines()
+    return lines[lines.index("subgraph @g() {") + 1 : lines.index("}")]
+
+
+def test_functions_stand_before_their_graph_or_after_it():
+    """As stages of 2.10 print them: the last ones after the graph, because they read its parameters."""
+    graph = IrDoc(
+        name="1_main", graph_id=1, params=(), nodes=(made(0),), attrs=(("k", "1"),), total_nodes=5, total_cnodes=3,
+        instance="0xab", is_stage=True, order=("@1_main:CNode_0{}",), functions=(
+            IrFunction(name="2_body", parent="1_main", formals=(("%para1_x", FLOAT), ("%para2_n", INT)),
+                       nodes=(made(0, "Abs", operands=(NameRef(name="%para1_x"),), operand_types=(FLOAT,)),)),
+            IrFunction(name="3_last", parent="2_body", formals=(), nodes=(), is_last=True),
+        ),
+    )  # fmt: skip
+    assert (
+        irtext.render(graph)
+        == """\
+# IR entry: @1_main
+# Total subgraphs: 3
+
+# Attrs:
+k: 1
+
+# Total params: 0
+
+Node counting information:
+Total number of nodes: 5
+Total number of cnodes: 3
+
+subgraph attr:
+subgraph instance: 2_body : 0xab
+# Parameters: 2, (<Tensor[Float32], (2)>, <Int64, NoShape>)
+subgraph @2_body parent: [subgraph @1_main](%para1_x, %para2_n) {
+  %0(CNode_0) = Abs(%para1_x)
+      : (<Tensor[Float32], (2)>) -> (<Tensor[Float32], (2)>)
+      # Scope: (Default/Abs-op0)
+}
+
+
+subgraph attr:
+k: 1
+subgraph instance: 1_main : 0xab
+
+subgraph @1_main() {
+  %0(CNode_0) = Neg()
+      : () -> (<Tensor[Float32], (2)>)
+      # Scope: (Default/Neg-op0)
+}
+
+
+subgraph attr:
+subgraph instance: 3_last : 0xab
+# Parameters: 0, ()
+subgraph @3_last parent: [subgraph @2_body]() {
+}
+# Order:
+#   1: @1_main:CNode_0{}
+
+
+"""
+    )
+
+
+IO = KernelIo(dtype="Float32", format="NC1HWC0", shape=(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("fields", "form", "head", "rest"),
+    [
+        ({}, "new", "  %0(CNode_0) = Neg()", ["# Fullname with scope: (Default/Neg-op0)"]),
+        ({}, "old", "  %0(CNode_0) = Neg()", [": full_name_with_scope: (Default/Neg-op0)"]),
+        ({"index": None, "op_type": "Return", "prim_func": True}, "new", "  PrimFunc_Return()", None),
+        ({"strategy": "((2, 1))"}, "new", "  %0(CNode_0) = Neg() {in_strategy: ((2, 1))}", None),
+        ({"instance_name": "neg", "primitive_attrs": (("axis", 1),), "node_attrs": (("a", True),),
+          "primal_attrs": (("b", "c"),), "strategy": "((1))"}, "new",
+         '  %0(CNode_0) = Neg() {instance name: neg} primitive_attrs: {axis: I64(1)} cnode_attrs: {a: Bool(1)} '
+         'cnode_primal_attrs: {b: "c"} {in_strategy: ((1))}', None),
+        ({"kernel_in": (IO, IO), "kernel_out": (IO,)}, "new", None,
+         [": (<Float32xNC1HWC0[const vector]{1, 2}>, <Float32xNC1HWC0[const vector]{1, 2}>) -> "
+          "(<Float32xNC1HWC0[const vector]{1, 2}>)", "# Fullname with scope: (Default/Neg-op0)"]),
+        ({"kernel_in": (IO,)}, "new", None, ["# Fullname with scope: (Default/Neg-op0)"]),
+        ({"kernel_out": (IO,)}, "new", None, ["# Fullname with scope: (Default/Neg-op0)"]),
+        ({"object_in": ("Tensor", "Number"), "object_out": "Tensor"}, "new", None,
+         [": (Tensor, Number) -> (Tensor)", "# Fullname with scope: (Default/Neg-op0)"]),
+        ({"object_in": ("Tensor",)}, "new", None, ["# Fullname with scope: (Default/Neg-op0)"]),
+        ({"object_out": "Tensor"}, "new", None, ["# Fullname with scope: (Default/Neg-op0)"]),
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_node(fields, form, head, rest):
+    found = lines_of(replace(made(0), **fields), form)
+    assert found[0] == (head or "  %0(CNode_0) = Neg()")
+    assert found[1] == "      : () -> (<Tensor[Float32], (2)>)"
+    name = {"new": "# Fullname with scope: ", "old": ": full_name_with_scope: "}[form] + "(Default/Neg-op0)"
+    assert [line.removeprefix("      ") for line in found[2:]] == (rest or [name])
+
+
+def test_types_of_nodes_that_are_not_inferred_are_null():
+    none = ConstRef(value="None", abstract=NoneType())
+    node = made(0, operands=(none, NodeRef(index=3)), operand_types=(NoneType(), NoneType()), output=NoneType())
+    assert lines_of(node)[:2] == ["  %0(CNode_0) = Neg(None, %3)", "      : (<None, NoShape>, <null>) -> (<null>)"]
+    assert lines_of(replace(node, output=None))[1] == "      : (<None, NoShape>, <null>)"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((7, 7, -1, -1), "net.py:7/  y = -x/"),
+        ((7, 7, 0, 5), "net.py:7, 0~5/  y = -x/"),
+        ((7, 9, 1, 5), "net.py:7~9, 1~5/  y = -x/"),
+        ((7, 8, -1, -1), "net.py:7~8/  y = -x/"),
+    ],
+)
+def test_source_lines_in_both_directions(numbers, text):
+    line = SourceLine(path="net.py", line=numbers[0], end_line=numbers[1], column=numbers[2], end_column=numbers[3],
+                      code="  y = -x")  # fmt: skip
+    assert irtext.source_text(line) == text
+    assert irtext.parse_source(f"# In file {text}", "ir") == line
+    old = "# In file net.py(7)/  y = -x/"
+    assert irtext.parse_source(old, "ir") == replace(line, line=7, end_line=7, column=-1, end_column=-1)
+    assert lines_of(made(0, sources=(line,)), "old")[-1] == f"      {old}"
+
+
+def test_a_text_that_ends_early_has_the_nodes_before_its_end():
+    graph = HEAD + "subgraph @g() {\n" + NODE
+    for end in ("", "}", "}\n", "}\n# Order:\n#   1: @g:y{}\n"):
+        found = irtext.parse(graph.rstrip() + "\n" * bool(end) + end)
+        assert [(node.op_type, node.full_name) for node in found.nodes] == [("Neg", "Default/Neg-op0")]
+        assert found.order == (("@g:y{}",) if "Order" in end else ())
+    for damaged in (graph.replace("@g()", "@h()"), graph.replace("# IR entry", "# IR")):
+        with pytest.raises(UnreadableError, match=r"^x\.ir: no '# IR entry' and 'subgraph' lines \[DS-IR-001\]$"):
+            irtext.parse(damaged, "x.ir")
 
 
 NODE = """  %0(y) = Neg(I64(1)) primitive_attrs: {}

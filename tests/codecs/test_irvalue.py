@@ -1,5 +1,8 @@
 """Values and types of IR text: as they are printed, and read back the same."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,17 @@ from hypothesis import strategies as st
 
 from dumpsim.codecs.irtype import parse_kernel_ios, parse_type, parse_types, split_list
 from dumpsim.codecs.irvalue import Text, attr_text, constant_text, shape_text, tensor_text, type_text
-from dumpsim.core.abstract import MonadType, NoneType, ScalarType, StringType, TensorType, TupleType, TypeType
+from dumpsim.core.abstract import (
+    FunctionType,
+    MonadType,
+    NoneType,
+    ObjectType,
+    ScalarType,
+    StringType,
+    TensorType,
+    TupleType,
+    TypeType,
+)
 from dumpsim.core.dtype import DTYPES, dtype
 from dumpsim.core.errors import UnreadableError
 
@@ -19,7 +32,7 @@ LEAVES = st.one_of(
     st.builds(TensorType, dtype=KINDS, shape=SHAPES, ref_key=st.sampled_from(["w", "net.b"]), inplace=st.booleans()),
     st.builds(TensorType, dtype=KINDS, shape=SHAPES, constant=st.just(True)),
     st.builds(ScalarType, dtype=KINDS), st.just(StringType()), st.just(TypeType()), st.just(NoneType()),
-    st.sampled_from([MonadType(kind="U"), MonadType(kind="IO")]),
+    st.sampled_from([MonadType(kind="U"), MonadType(kind="IO"), FunctionType(), ObjectType("EnvType")]),
 )  # fmt: skip
 
 
@@ -27,6 +40,41 @@ LEAVES = st.one_of(
 def test_a_type_is_read_as_it_was_printed(abstract):
     assert parse_type(type_text(abstract), "ir") == abstract
     assert parse_types(f"{type_text(abstract)}, {type_text(abstract)}", "ir") == (abstract, abstract)
+
+
+FLOATS = TensorType(dtype=dtype("float32"), shape=(2, 3))
+TYPES = {  # as MindSpore 2.10 prints them [spec mindspore 8.3, spec observed 1.8]
+    "<Tensor[Float32], (2, 3)>": FLOATS,
+    "<Ref[Tensor[Float32]], (2, 3), ref_key=w, is_parameter>": replace(FLOATS, ref_key="w"),
+    "<Ref[Tensor[Float32]], (2, 3), ref_key=w, is_parameter, is_inplace>": replace(FLOATS, ref_key="w", inplace=True),
+    "<Tensor[Float32], (2, 3), value=...>": replace(FLOATS, constant=True),
+    "<Int64, NoShape>": ScalarType(dtype=dtype("int64")),
+    "<UMonad, NoShape>": MonadType(kind="U"),
+    "<IOMonad, NoShape>": MonadType(kind="IO"),
+    "<String, NoShape>": StringType(),
+    "<TypeType, NoShape>": TypeType(),
+    "<None, NoShape>": NoneType(),
+    "<Func, NoShape>": FunctionType(),
+    "<Object:EnvType, NoShape>": ObjectType("EnvType"),
+    "<Object:SymbolicKey, NoShape>": ObjectType("SymbolicKey"),
+    "<Tuple[], TupleShape()>": TupleType(items=()),
+    "<Tuple[Tensor[Float32]*2,Int64], TupleShape((2, 3), (2, 3), NoShape)>": TupleType(
+        items=(FLOATS, FLOATS, ScalarType(dtype=dtype("int64")))
+    ),
+    "<Tuple[Tuple[Tensor[Float32]],Int64], TupleShape(TupleShape((2, 3)), NoShape)>": TupleType(
+        items=(TupleType(items=(FLOATS,)), ScalarType(dtype=dtype("int64")))
+    ),
+    "<Tuple[Int64*2], TupleShape(NoShape, NoShape), elements_use_flags={[const vector]{1, 1}}>": TupleType(
+        items=(ScalarType(dtype=dtype("int64")),) * 2, value=()
+    ),
+    "<Tuple[], TupleShape(), elements_use_flags={[const vector]{}}>": TupleType(items=(), value=(), counted=True),
+}
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_every_kind_of_type_in_both_directions(text):
+    assert type_text(TYPES[text]) == text
+    assert parse_type(text, "ir") == TYPES[text]
 
 
 @given(st.lists(TENSORS, max_size=5))
@@ -97,7 +145,8 @@ PAIR = (ScalarType(dtype=dtype("int64")), ScalarType(dtype=dtype("float32")))
     (None, MonadType(kind="IO"), "IOMonad[IO]"),
     ((1, 2.5), TupleType(items=PAIR), "(I64(1), F32(2.5))"),
     (np.float32(2), TensorType(dtype=dtype("float32"), shape=()), "Tensor(shape=[], dtype=Float32, value=2)"),
-    (Text("x"), NoneType(), "x"),
+    (Text("x"), NoneType(), "x"), (SimpleNamespace(name="1_while"), FunctionType(), "@1_while"),
+    (None, ObjectType("EnvType"), "EnvType"),
 ])  # fmt: skip
 def test_constants(value, abstract, text):
     assert constant_text(value, abstract) == text
