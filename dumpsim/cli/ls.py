@@ -7,6 +7,7 @@ import typer
 
 from dumpsim.cli.output import echo, plain, print_rows, progress
 from dumpsim.cli.selection import Json, Unreadable, nothing, reads
+from dumpsim.core.errors import UnreadableError
 from dumpsim.core.statistic import REAL
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ls(
             raise typer.Exit(1)
         return
     if summary:
-        count = print_rows(_SUMMARY, _summary(dump), as_json=as_json)
+        count = print_rows(_SUMMARY, _summary(dump, unreadable), as_json=as_json)
     else:
         found = progress(dump.rows(broken=unreadable), what="headers", total=dump.__len__)
         count = print_rows(("step", *_COLUMNS, *REAL), found, as_json=as_json, optional={"step", *REAL})
@@ -51,7 +52,7 @@ def ls(
         nothing(dump)
 
 
-def _summary(dump: "DumpSet") -> Iterator[dict[str, Any]]:
+def _summary(dump: "DumpSet", unreadable: Unreadable) -> Iterator[dict[str, Any]]:
     """One row a directory; the entries come directory by directory."""
     row: dict[str, Any] | None = None
     place = None
@@ -64,8 +65,12 @@ def _summary(dump: "DumpSet") -> Iterator[dict[str, Any]]:
             row = {"rank": entry.rank, "net": entry.place.net, "graph": entry.graph_id, "iteration": entry.iteration}
             row |= {"tensors": 0, "bytes": 0}
         assert row is not None
+        try:
+            row["bytes"] += entry.nbytes
+        except UnreadableError as error:
+            unreadable(error)
+            continue
         names.add(entry.name.op_name)
         row["tensors"] += 1
-        row["bytes"] += entry.nbytes
     if row is not None:
         yield row | {"operators": len(names)}

@@ -108,7 +108,6 @@ Append = Annotated[
     typer.Option(
         "--append",
         help="Continue a dump: allow a dump root that already holds files.",
-        show_default=False,
         rich_help_panel=_MACHINE,
     ),
 ]
@@ -117,7 +116,6 @@ Durable = Annotated[
     typer.Option(
         "--durable",
         help="Call fsync for the dump's files and directories, so that they survive a power cut.",
-        show_default=False,
     ),
 ]
 CheckRaces = Annotated[
@@ -125,13 +123,12 @@ CheckRaces = Annotated[
     typer.Option(
         "--check-races",
         help="Stop with an error where two streams use the same memory and no event orders them.",
-        show_default=False,
         rich_help_panel=_MACHINE,
     ),
 ]
 Quiet = Annotated[
     bool | None,
-    typer.Option("--quiet", "-q", help="Print no summary on stderr.", show_default=False, rich_help_panel=_MACHINE),
+    typer.Option("--quiet", "-q", help="Print no summary on stderr.", rich_help_panel=_MACHINE),
 ]
 ReduceOrder = Annotated[
     str | None,

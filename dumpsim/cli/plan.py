@@ -179,7 +179,6 @@ def _run(
         base = RunSettings(manifest=None, quiet=True, plan=directory, plan_steps=measure)
         env = _environment(process_environment(run_settings(base, given), config))
         words = ["-m", "dumpsim.emulate.localjob", str(ranks), *command] if ranks is not None else list(command)
-        sys.stdout.flush()
         code = subprocess.run([sys.executable, *words], env=env, stdout=sys.stderr, check=False).returncode
         accounts = [
             json.loads(read_bytes(os.path.join(directory, name), _LARGEST)) for name in sorted(os.listdir(directory))

@@ -124,8 +124,6 @@ def run(
     }
     settings = run_settings(RunSettings(), given)
     env = process_environment(settings, config)
-    sys.stdout.flush()
-    sys.stderr.flush()
     if shell:
         os.execvpe("bash", ["bash", *command], env)
     if transport == "process":

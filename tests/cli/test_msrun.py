@@ -8,9 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 
 import dumprun
 import pytest
+from typer.testing import CliRunner
+
+from dumpsim.cli.app import app
+from dumpsim.core.settings import RunSettings
 
 WORKER = """
 import os, sys, time
@@ -236,3 +241,59 @@ def test_two_launchers_share_a_job(place, late):
         job.communicate()
     assert "rank 1 of 2" in (place / "more" / "worker_1.log").read_text()
     assert not (place / "more" / "scheduler.log").exists()
+
+
+class Planned(Exception):
+    """In the place of a job that would start."""
+
+
+@pytest.fixture
+def planned(place, monkeypatch):
+    """Run a command line; returns the options and the environment of the job that it asks for."""
+
+    def plan(options, environment):
+        raise Planned(options, environment)
+
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("dumpsim.emulate.launchplan.plan", plan)
+
+    def asked(*words):
+        with pytest.raises(Planned) as caught:
+            CliRunner().invoke(app, ["msrun", *words], catch_exceptions=False)
+        return caught.value.args
+
+    return asked
+
+
+# [spec parallel 5]
+DEFAULTS = {
+    "worker_num": 8, "local_worker_num": 8, "master_addr": "127.0.0.1", "master_port": 8118, "node_rank": -1,
+    "log_dir": "", "join": False, "cluster_time_out": 600, "bind_core": "False", "bind_numa": "False", "sim_level": -1,
+    "sim_rank_id": -1, "rank_table_file": "", "worker_log_name": "worker", "tail_worker_log": "-1",
+}  # fmt: skip
+CHOSEN = {
+    "worker_num": 4, "local_worker_num": 2, "master_addr": "10.0.0.1", "master_port": 9000, "node_rank": 1,
+    "log_dir": "logs", "join": True, "cluster_time_out": 5, "bind_core": "True", "bind_numa": "True", "sim_level": 0,
+    "sim_rank_id": 3, "rank_table_file": "table.json", "worker_log_name": "w", "tail_worker_log": "0,1",
+}  # fmt: skip
+
+
+def test_options_have_the_defaults_of_msrun_and_reach_the_job(planned):
+    options, _ = planned("worker.py", "--lr", "1")
+    assert asdict(options) == {**DEFAULTS, "command": ("worker.py", "--lr", "1")}
+    options, _ = planned(*(f"--{name}={value}" for name, value in CHOSEN.items()), "worker.py", "--join", "x")
+    assert asdict(options) == {**CHOSEN, "command": ("worker.py", "--join", "x")}
+    found = CliRunner().invoke(app, ["msrun", "--join=true", "worker.py"])
+    assert str(found.exception).startswith("--join: 'true' is not a value of it")
+
+
+def test_settings_of_an_outer_run_hold_where_the_command_says_nothing(planned, place, monkeypatch):
+    monkeypatch.delenv("DUMPSIM_RUN", raising=False)
+    _, plain = planned("worker.py")
+    manifest = str(place / "dumpsim-manifest.json")
+    assert RunSettings.from_environment(plain) == RunSettings(manifest=manifest)
+    outer = RunSettings(seed=3, overrides={"op_name": "short"}, manifest=None)
+    monkeypatch.setenv("DUMPSIM_RUN", outer.to_text())
+    _, inner = planned("--config", "dump.json", "--device=cpu", "--quiet", "--check-races", "worker.py")
+    assert RunSettings.from_environment(inner) == replace(outer, device="cpu", quiet=True, check_races=True)
+    assert inner["MINDSPORE_DUMP_CONFIG"] == str(place / "dump.json")

@@ -1,12 +1,16 @@
 """What ``dumpsim run`` starts: the program, its arguments and its environment."""
 
 import os
+import re
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
+from dumpsim.core.errors import BadInputError
+from dumpsim.core.settings import RunSettings
 
 
 class Replaced(Exception):
@@ -83,3 +87,63 @@ def test_options_travel_in_the_environment(started, tmp_path):
 def test_what_does_not_fit_is_refused(started, line, text):
     with pytest.raises(Exception, match=text):
         CliRunner().invoke(app, ["run", *line], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["--device", "GPU"], "device", "gpu"), (["--chip", "910A"], "chip", "910A"),
+        (["--mindspore", "2.7"], "mindspore", "2.7"), (["--clock", "wall"], "clock", "wall"),
+        (["--engine", "null"], "engine", "null"), (["--seed", "5"], "seed", 5),
+        (["--set", "op_name=short", "--set", "bug_compat=true"], "overrides",
+         {"op_name": "short", "bug_compat": "true"}),
+        (["--append"], "append", True), (["--durable"], "durable", True), (["--check-races"], "check_races", True),
+        (["--quiet"], "quiet", True), (["-q"], "quiet", True), (["--schedule", "reverse", "--ranks", "2"], "schedule",
+        "reverse"), (["--reduce-order", "ring"], "reduce_order", "ring"),
+        (["--collective-check", "off"], "collective_check", "off"), (["--transport", "mpi"], "transport", "mpi"),
+        (["--manifest", "none"], "manifest", None), (["--manifest", "m.json"], "manifest", "{here}/m.json"),
+    ],
+)  # fmt: skip
+def test_each_option_changes_the_setting_of_its_name(started, tmp_path, words, field, value):
+    base, found = (RunSettings.from_environment(started(*given, "train.py")[2]) for given in ([], words))
+    value = value.format(here=tmp_path) if isinstance(value, str) else value
+    assert getattr(base, field) != value
+    assert found == replace(base, **{field: value})
+
+
+def test_without_options_settings_are_the_defaults(started, tmp_path):
+    assert RunSettings.from_environment(started("train.py")[2]) == replace(
+        RunSettings(), manifest=str(tmp_path / "dumpsim-manifest.json")
+    )
+
+
+def test_a_config_and_a_fault_plan_travel_by_their_whole_paths(started, tmp_path):
+    (tmp_path / "faults.json").write_text('{"faults": []}')
+    environment = started("--config", "dump.json", "--faults", "faults.json", "train.py")[2]
+    assert environment["MINDSPORE_DUMP_CONFIG"] == str(tmp_path / "dump.json")
+    assert RunSettings.from_environment(environment).faults == str(tmp_path / "faults.json")
+    assert "MINDSPORE_DUMP_CONFIG" not in started("train.py")[2]
+    for words, said in (
+        (["--config", "none.json"], "the file 'none.json' does not exist"),
+        (["--manifest", "none/m.json"], f"the directory {str(tmp_path / 'none')!r} does not exist"),
+        (["--clock", "walk"], "walk"), (["--set", "op_name"], "'op_name' is not FIELD=VALUE"),
+    ):  # fmt: skip
+        with pytest.raises(BadInputError, match=re.escape(said)):
+            CliRunner().invoke(app, ["run", *words, "train.py"], catch_exceptions=False)
+
+
+def test_ranks_in_processes_are_started_here(tmp_path, monkeypatch):
+    asked = []
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "dumpsim.emulate.processjob.run_processes", lambda *args, quiet: asked.append((*args[:2], quiet)) or 7
+    )
+    found = CliRunner().invoke(app, ["run", "--transport", "process", "--ranks", "3", "-q", "train.py", "x"])
+    assert (found.exit_code, asked) == (7, [(["train.py", "x"], 3, True)])
+
+
+def test_no_rank_is_no_number_of_ranks(started):
+    found = CliRunner().invoke(app, ["run", "--ranks", "0", "train.py"])
+    assert (found.exit_code, "--ranks" in found.stderr) == (2, True)
+    assert started("--ranks", "1", "train.py")[1][2:4] == ["dumpsim.emulate.localjob", "1"]

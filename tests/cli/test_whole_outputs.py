@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from smalltree import chain, write
+from smalltree import api, chain, write
 from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
@@ -229,3 +229,202 @@ def test_first_says_of_what_was_received_where_it_comes_from_alone(run, tmp_path
     assert out[0] == "inf received by Neg  Default_Neg-op0  (rank 0, iteration 0)"
     assert not any("its inputs" in line for line in out)
     assert out[2].strip() == "no operator before it in the dump has it"
+
+
+def test_ls_has_summaries_and_paths(run):
+    code, out, err = run("ls", "a", "--summary")
+    assert (code, err) == (0, [])
+    assert [line.split("\t") for line in out] == [
+        ["rank", "net", "graph", "iteration", "operators", "tensors", "bytes"],
+        ["0", "Net", "0", "0", "4", "8", str(8 * 24)],
+    ]
+    assert run("ls", "a", "--paths") == (
+        0, [file_of("a", number, io) for number in range(4) for io in ("input", "output")], []
+    )  # fmt: skip
+    assert run("ls", "a", "-p", "--op", "Add-op3", "--io", "output") == (0, [file_of("a", 3, "output")], [])
+    assert run("ls", "a", "--overflow") == (1, OVERFLOWS, ["nothing matches"])
+
+
+OVERFLOWS = ["rank step iteration unit task_id stream_id status meaning operators".replace(" ", "\t")]
+
+
+def test_a_summary_has_a_row_an_iteration_and_rank(run, tmp_path):
+    for rank, iteration, count in ((0, 1, 2), (0, 2, 3), (1, 1, 4)):
+        write(tmp_path / "c", chain(*V[:count]), rank=rank, iteration=iteration)
+    rows = [json.loads(line) for line in run("ls", "c", "--summary", "--json")[1]]
+    assert [(row["rank"], row["iteration"], row["operators"], row["tensors"], row["bytes"]) for row in rows] == [
+        (0, 1, 1, 2, 48), (0, 2, 2, 4, 96), (1, 1, 3, 6, 144)
+    ]  # fmt: skip
+
+
+def test_each_choice_of_tensors_leaves_those_that_it_names(run, tmp_path):
+    """Two ranks, two iterations, two types."""
+    for rank in (0, 1):
+        for iteration in (0, 3):
+            ops = [("Add", "Default/Add-op0", [V[0], V[1]], [V[2]]),
+                   ("Mul", "Default/x/Mul-op1", [V[1].astype(np.float16)], [V[2].astype(np.float16)])]  # fmt: skip
+            write(tmp_path / "c", ops, rank=rank, iteration=iteration)
+
+    def chosen(*words):
+        return [json.loads(line) for line in run("ls", "c", *words, "--json")[1]]
+
+    assert len(chosen()) == 4 * 5
+    for words, name, value, count in (
+        (["--rank", "1"], "rank", 1, 10), (["--iteration", "3"], "iteration", 3, 10), (["--type", "mul"], "op_type",
+        "Mul", 8), (["--op", "add-op"], "op_name", "Default_Add-op0", 12), (["--op", "*x_Mul*"], "op_name",
+        "Default_x_Mul-op1", 8), (["--io", "output"], "io", "output", 8), (["--slot", "1"], "slot", 1, 4),
+        (["--dtype", "float16"], "dtype", "float16", 8), (["--graph", "0"], "graph", 0, 20),
+    ):  # fmt: skip
+        rows = chosen(*words)
+        assert (len(rows), {row[name] for row in rows}) == (count, {value})
+    assert chosen("--rank", "1", "--iteration", "0", "--type", "Add", "--slot", "1")[0]["path"].startswith("c/rank_1/")
+    for words in (["--graph", "1"], ["--step", "1"], ["--slot", "2"], ["--source", "net.py:3"]):
+        code, _, err = run("ls", "c", *words)
+        assert (code, err[0]) == (1, "nothing matches")
+
+
+def test_stat_prints_the_statistics_that_are_asked_for(run):
+    code, out, err = run("stat", "a", "--columns", "count,zero", "--op", "Add-op3", "--io", "output")
+    assert (code, err) == (0, [])
+    assert [line.split("\t")[-2:] for line in out] == [["count", "zero"], ["6", "1"]]
+    head, row = (line.split("\t") for line in run("stat", "a", "--columns", "all", "--op", "Add-op1")[1][:2])
+    assert head[7:] == [
+        "max",
+        "min",
+        "avg",
+        "l2norm",
+        "count",
+        "negative",
+        "positive",
+        "zero",
+        "nan",
+        "positive_inf",
+        "negative_inf",
+    ]
+    assert row[7:] == ["1", "1", "1", f"{6**0.5:.6g}", "6", "0", "6", "0", "0", "0", "0"]
+    code, out, err = run("stat", "a", "--bad", "--columns", "max")
+    assert (code, err) == (1, [])
+    assert [line.split("\t")[2:] for line in out[1:]] == [
+        ["Default_Add-op3", "output", "0", "float32", "(2,3)", "nan"]
+    ]  # fmt: skip
+    assert run("stat", "a", "--op", "nothing*")[0] == 1
+    assert run("stat", "a", "--op", "nothing*", "--bad")[0] == 1
+
+
+def test_a_file_that_cannot_be_read_is_named_by_every_reader(run, tmp_path):
+    broken = tmp_path / file_of("a", 2, "output")
+    broken.write_bytes(b"\x93NUMPY")
+    for words in (["ls"], ["ls", "--summary"], ["stat"], ["stat", "--bad"], ["show"]):
+        code, _, err = run(words[0], "a", *words[1:])
+        assert (code, len(err)) == (3, 1)
+        assert err[0].startswith(f"dumpsim: {file_of('a', 2, 'output')}: ")
+    assert run("ls", "a", "--op", "Add-op0")[0] == 0
+    assert run("ls", "a", "--summary")[1][1].split("\t")[4:] == ["4", "7", str(7 * 24)]
+
+
+@pytest.fixture
+def wide(run, tmp_path):
+    """Twenty numbers in each of ten tensors."""
+    x = np.arange(20, dtype=np.int32)
+    write(tmp_path / "w", [("Data", f"x{n}", [], [x + n]) for n in range(10)])
+    return run
+
+
+def test_show_has_eight_tensors_with_sixteen_bars_and_twelve_values(wide):
+    code, out, err = wide("show", "w")
+    assert (code, err) == (0, ["2 more; narrow the selection or raise --limit"])
+    assert [line for line in out if line.startswith("Data  ")] == [f"Data  x{n}:output.0" for n in range(8)]
+    assert [line for line in out if line.startswith("  values ")] == [
+        "  values " + " ".join(str(v + n) for v in range(12)) for n in range(8)
+    ]
+    assert sum(" .. " in line for line in out) == 8 * 16
+    facts = [json.loads(line) for line in wide("show", "w", "--json")[1]]
+    assert [len(one["histogram"]["counts"]) for one in facts] == [16] * 8
+    code, out, err = wide("show", "w", "--limit", "10", "--values", "0", "--bins", "1")
+    assert (code, err, sum(" .. " in line for line in out), "values" in "".join(out)) == (0, [], 10, False)
+    for words in (["--limit", "0"], ["--values", "-1"], ["--bins", "0"], ["--bins", "201"]):
+        code, out, err = wide("show", "w", *words)
+        assert (code, out) == (2, [])
+        assert words[0] in " ".join(err)
+    assert wide("show", "w", "--bins", "200", "--limit", "1")[0] == 0
+
+
+def test_show_of_an_api_dump_has_no_more_than_it_knows(run, tmp_path):
+    api(tmp_path / "c", [("NN_ReLU_0_forward_output", [1.0, 2.0])], npy=False)
+    assert run("show", "c") == (0, [
+        "ReLU  NN_ReLU_0_forward:output.0", "  rank 0, iteration 0, time 0", "  float32 (2,), DefaultFormat, 0 B",
+        "  max 2, min 1, avg 1.5", "",
+    ], [])  # fmt: skip
+
+
+def test_compare_treats_nan_as_equal_unless_told(run):
+    assert run("compare", "a", "a")[0] == 0
+    code, out, err = run("compare", "a", "a", "--no-equal-nan", "--op", "Add-op3")
+    assert (code, err[0]) == (1, "2 pairs compared: 1 differs, 1 equal")
+    head, row = (line.split("\t") for line in out)
+    assert dict(zip(head, row, strict=True))["outside"] == "1"
+
+
+def test_compare_chooses_tensors_of_both(run, tmp_path):
+    for name, add in (("c", 0), ("d", 1)):
+        for rank in (0, 1):
+            for iteration in (0, 3):
+                write(tmp_path / name, chain(V[1], V[2] + add * rank), rank=rank, iteration=iteration)
+    code, out, err = run("compare", "c", "d", "--rank", "1", "--iteration", "3")
+    assert (code, err) == (1, [
+        "2 pairs compared: 1 differs, 1 equal", "next: dumpsim first c d --rank 1 --iteration 3"
+    ])  # fmt: skip
+    assert [line.split("\t")[:4] for line in out] == [
+        ["rank", "iteration", "op_type", "op_name"], ["1", "3", "Add", "Default_Add-op0"]
+    ]  # fmt: skip
+    assert run("compare", "c", "d", "--rank", "0")[0] == 0
+    assert run("compare", "c", "d", "--tol", "*:0:1")[0] == 0
+
+
+def test_compare_shows_both_names_of_a_pair(run, tmp_path):
+    calls = [("NN_{}_0_forward_input.0", V[0]), ("NN_{}_0_forward_output", V[1])]
+    api(tmp_path / "c", [(name.format("Mine"), value) for name, value in calls])
+    api(tmp_path / "d", [(name.format("Mish"), value * 2) for name, value in calls])
+    (tmp_path / "names.yaml").write_text("NN.Mine: NN.Mish\n")
+    _, out, _ = run("compare", "c", "d", "--map", "names.yaml", "--all")
+    rows = [dict(zip(out[0].split("\t"), line.split("\t"), strict=True)) for line in out[1:]]
+    assert [(row["op_name"], row["note"]) for row in rows] == [("NN_Mine_0_forward", "B: NN_Mish_0_forward")] * 2
+    api(
+        tmp_path / "e", [*((name.format("Mine"), value) for name, value in calls), ("Torch_abs_0_forward_output", V[0])]
+    )
+    _, out, _ = run("compare", "c", "e", "--all")
+    row = dict(zip(out[0].split("\t"), out[-1].split("\t"), strict=True))
+    assert (row["verdict"], row["op_type"], row["op_name"], row["io"], row["slot"], row["shape"]) == (
+        "only_b", "abs", "Torch_abs_0_forward", "output", "0", "(2,3)"
+    )  # fmt: skip
+    code, out, err = run("compare", "e", "c", "--strict")
+    assert (code, out, err) == (1, [], ["in A only: 1 tensors of Torch_abs_0_forward",
+                                        "2 pairs compared: 2 equal, 1 only_a"])  # fmt: skip
+    assert run("compare", "e", "c")[0] == 0
+
+
+def test_replay_has_options_for_each_choice(run, tmp_path):
+    third = np.float32([1 / 3, 2 / 3])
+    ops = [("Mul", "Default/Mul-op0", [third, third], [third * third + np.float32(2e-8)]),
+           ("ReLU", "Default/ReLU-op1", [V[1]], [V[1]])]  # fmt: skip
+    write(tmp_path / "c", ops)
+    write(tmp_path / "c", [ops[1]], rank=1, iteration=3)
+    code, out, err = run("replay", "c")
+    assert (code, err) == (1, ["3 operators recomputed: 2 ok, 1 suspect"])
+    assert [line.split("\t")[:3] for line in out] == [["op_type", "op_name", "verdict"],
+                                                      ["Mul", "Default_Mul-op0", "suspect"]]  # fmt: skip
+    assert run("replay", "c", "--factor", "1000") == (0, [], ["3 operators recomputed: 3 ok"])
+    assert run("replay", "c", "--compute", "mul:float16")[0] == 0
+    assert run("replay", "c", "--rank", "1") == (0, [], ["1 operator recomputed: 1 ok"])
+    assert run("replay", "c", "--iteration", "3") == (0, [], ["1 operator recomputed: 1 ok"])
+    code, out, _ = run("replay", "c", "--op", "*ReLU*", "--all")
+    assert (code, [line.split("\t")[:2] for line in out]) == (0, [
+        ["rank", "iteration"], ["0", "0"], ["1", "3"]
+    ])  # fmt: skip
+    code, out, err = run("replay", "c", "--op", "none*")
+    assert (code, out, err[-1]) == (1, [], "0 operators recomputed: no operators")
+    assert err[0].startswith("dumpsim: no operator called 'none*'; ")
+    code, _, err = run("replay", "c", "--step", "1")
+    assert (code, err[0]) == (1, "dumpsim: c: no step 1; the dump counts none")
+    next((tmp_path / "c").rglob("Mul*output*")).write_bytes(b"")
+    assert run("replay", "c")[0] == 3
