@@ -11,8 +11,8 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError
 from dumpsim.device.chip import CHIPS, OverflowMode, chip, chip_for
 from dumpsim.device.device import Device
-from dumpsim.device.halves import to_half, to_single
-from dumpsim.device.overflow import narrow, overflow_mode
+from dumpsim.device.halves import floating, to_half, to_single
+from dumpsim.device.overflow import narrow, overflow_mode, status_bits
 
 SATURATION, INFNAN = OverflowMode.SATURATION, OverflowMode.INFNAN
 VARIABLE = "MS_ASCEND_CHECK_OVERFLOW_MODE"
@@ -123,20 +123,122 @@ def test_compiled_and_plain_conversions_give_the_same_bits(kind):
 
 def test_the_status_register_is_sticky_until_it_is_cleared():
     device = Device(chip("910A"), environment={})
+    assert not device.status.raised
+    assert device.status.count == 0
     assert device.status.read().tolist() == [0] * 8
     device.status.set()
     device.status.set()
-    assert device.status.read().sum() > 0
+    assert device.status.read().tolist() == [1] + [0] * 7
     assert device.status.read().dtype == np.int32
     device.status.clear()
     assert not device.status.raised
     assert device.status.count == 2
 
 
-def test_every_chip_has_prices_and_memory():
-    for row in CHIPS.values():
-        assert row.memory > 1 << 30
-        assert row.prices.kernel_ns(10**12, 10**9) > row.prices.launch_ns
+ALL, LAST = ("", "O0", "O1", "O2"), ("O2",)
+# the vendors' data sheets: GiB, 10**12 operations and 10**9 bytes a second; formats and modes are of [decisions: chip]
+# and [spec parallel 4.4]
+ROWS = [
+    ("910A", "Ascend", "Ascend910", 32, ALL, "float16", SATURATION, False, "O2", 256, 1200),
+    ("910B", "Ascend", "Ascend910B", 64, LAST, "float16", INFNAN, True, "O0", 320, 1600),
+    ("910_93", "Ascend", "Ascend910_93", 64, LAST, "float16", INFNAN, True, "O0", 350, 1600),
+    ("310P", "Ascend", "Ascend310P", 24, ALL, "float16", SATURATION, False, "O2", 70, 200),
+    ("GPU", "GPU", "", 32, (), None, None, False, "O0", 100, 900),
+    ("CPU", "CPU", "", 64, (), None, None, False, "O0", 1, 50),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "soc", "gib", "private", "cube", "mode", "switch", "level", "teraops", "gigabytes"), ROWS
+)
+def test_the_table_of_chips(name, target, soc, gib, private, cube, mode, switch, level, teraops, gigabytes):
+    row = chip(name)
+    assert (row.target, row.soc, row.memory, row.cube_dtype) == (target, soc, gib * 2**30, cube)
+    assert (row.overflow, row.overflow_switch, row.default_level) == (mode, switch, level)
+    assert tuple(each for each in ("", "O0", "O1", "O2") if row.private_formats(each)) == private
+    assert ("hccl" in row.engines) is (target == "Ascend")
+    assert chip(name.lower()) is row
+    assert chip((soc or name).upper()) is row
+    assert chip_for(target.upper(), name) is row
+    prices = row.prices
+    assert prices.kernel_ns(10**15, 0) - prices.kernel_ns(0, 0) == 10**12 // teraops
+    assert prices.kernel_ns(0, 10**15) - prices.kernel_ns(0, 0) == 10**15 // gigabytes
+    assert prices.kernel_ns(10**15, 10**15) - prices.kernel_ns(0, 0) == max(10**12 // teraops, 10**15 // gigabytes)
+
+
+def test_latencies_of_kernels_copies_and_launches():
+    """PCIe has 10 us and 20 GB a second [spec parallel 7.4]; all the others are assumptions."""
+    assert len(CHIPS) == len(ROWS)
+    found = {
+        row.name: (
+            row.prices.kernel_ns(0, 0),
+            row.prices.copy_duration_ns(0),
+            row.prices.copy_duration_ns(10**9) - row.prices.copy_duration_ns(0),
+            row.prices.host_ns,
+        )
+        for row in CHIPS.values()
+    }
+    pcie = (10_000, 10**9 // 20, 1_000)
+    assert found == {
+        **dict.fromkeys(("910A", "910B", "910_93", "310P"), (5_000, *pcie)),
+        "GPU": (4_000, *pcie),
+        "CPU": (2_000, 500, 10**9 // 10, 1_000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "cube", "bits"),
+    [
+        ("float32", False, 0x20), ("float32", True, 0x400), ("bfloat16", False, 0x20), ("bfloat16", True, 0x400),
+        ("float16", False, 0x100), ("float16", True, 0x100),
+    ],
+)  # fmt: skip
+def test_bits_of_the_status_word(kind, cube, bits):
+    assert status_bits(dtype(kind), cube=cube) == bits  # [spec mindspore 5.2]
+
+
+@pytest.mark.parametrize("values", [(1e6, 1.0), (-1e6, 1.0), (np.inf, 2.0), (1.0, -np.inf)])
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_one_number_that_is_too_large_on_either_side_is_an_overflow(kind, values):
+    wide = np.array(values, np.float64) * (1e35 if kind == "float32" else 1)
+    largest = float(np.finfo(kind).max)
+    stored, overflow = narrow(wide, dtype(kind), SATURATION)
+    assert overflow
+    assert stored.tolist() == np.clip(wide, -largest, largest).astype(kind).tolist()
+    for finite in (True, False):
+        assert narrow(wide, dtype(kind), INFNAN, inputs_finite=finite)[1] is finite
+        assert narrow(wide, dtype(kind), SATURATION, inputs_finite=finite)[1] is finite
+    for mode in (INFNAN, None):
+        with np.errstate(over="ignore"):
+            assert narrow(wide, dtype(kind), mode)[0].tolist() == wide.astype(kind).tolist()
+    assert not narrow(wide, dtype(kind), None)[1]  # nobody detects it
+
+
+def test_a_result_that_fits_is_the_very_array():
+    for kind in ("float32", "int32", "int4"):
+        values = np.zeros(3, dtype(kind).numpy)
+        stored, overflow = narrow(values, dtype(kind), SATURATION)
+        assert stored is values
+        assert not overflow
+
+
+def test_int4_is_packed_in_pairs():
+    stored, overflow = narrow(np.array([[1, 2, -8, -1], [0, 7, 3, 4]], np.int8), dtype("int4"), SATURATION)
+    assert not overflow
+    assert stored.shape == (2, 2)
+    assert stored.tobytes() == bytes([0x21, 0xF8, 0x70, 0x43])  # the first number is the low half
+
+
+def test_which_numbers_are_floats():
+    kinds = ("float16", "bfloat16", "float32", "float64", "int4", "uint1", "int8", "bool", "complex64")
+    assert [name for name in kinds if floating(np.zeros(2, dtype(name).numpy))] == list(kinds[:4])
+
+
+@pytest.mark.parametrize("count", [1, 5000])  # large arrays have a compiled cast, which takes float32 alone
+def test_doubles_are_rounded_once(count):
+    """Through float32 the tie would be to even, which is 1."""
+    value = 1 + 2**-11 + 2**-40
+    assert set(to_half(np.full(count, value), np.dtype(np.float16)).tolist()) == {1 + 2**-10}
 
 
 @pytest.mark.parametrize("kind", ["int16", "uint16", "float16", "float64", "int32"])
