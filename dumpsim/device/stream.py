@@ -126,24 +126,13 @@ class Stream:
         """Insert tasks right after the running one. They take ids of the stream, never those of a model.
 
         A running kernel queues more work on its stream in this way, such as its asynchronous dump.
-
-        Raises
-        ------
-        DeviceError
-            If the stream has stopped.
         """
-        if self.error is not None:
-            raise self.error
         for task in tasks:
             task.stream_id = self.stream_id
             task.task_id, task.flip = self.ids.take()
             task.serial = self.device.next_serial()
             task.launched_ns = self.clock.now_ns
         self.tasks.extendleft(reversed(tasks))
-        if not self.busy:
-            self.busy = True
-            self.device.busy += 1
-        self.device.schedule(self)
 
     def record(self, event: Event, ids: TaskIds | None = None) -> Task:
         """Record an event after all tasks launched so far."""

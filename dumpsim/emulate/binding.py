@@ -28,7 +28,7 @@ class Binding:
         self._places = dict(places or {})
 
     def cpus(self, place: int) -> tuple[int, ...]:
-        """Return the CPUs of a process, None if it is not bound."""
+        """Return the CPUs of a process; none if it is not bound."""
         return tuple(self._places.get(place, ()))
 
 

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import IO, Any
 
@@ -243,16 +244,8 @@ class Job:
             left = [self._accounts, *([self.plan.options.log_dir] if self._plain else [])]
             environment[LAUNCHER] = json.dumps([os.getpid(), [os.path.abspath(each) for each in left]])
         cpus = self.plan.binding.cpus(rank - self.plan.ranks[0] if rank != SCHEDULER else SCHEDULER)
-        launcher = os.getpid()
-
-        def prepare() -> None:
-            if rank != SCHEDULER:  # the scheduler notices the end of the launcher itself, and cleans up
-                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # the child ends with the launcher
-            if os.getppid() != launcher:
-                os._exit(1)
-            if cpus:
-                os.sched_setaffinity(0, cpus)
-
+        # the scheduler notices the end of the launcher itself, and cleans up
+        prepare = partial(_prepare, os.getpid(), cpus, bound=rank != SCHEDULER)
         apart = self._plain and rank != SCHEDULER
         with open(log, "wb") as output, open(log + _ERRORS if apart else os.devnull, "wb") as errors:
             process = subprocess.Popen(
@@ -394,6 +387,16 @@ class Job:
         if self._scheduler is not None:
             found["scheduler"] = {"ending": self._scheduler.ending, "exit_code": self._scheduler.process.returncode}
         return found
+
+
+def _prepare(launcher: int, cpus: Sequence[int], *, bound: bool) -> None:
+    """Prepare a new process before it starts its program; if `bound`, it ends with the launcher."""
+    if bound:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != launcher:  # it has ended before
+        os._exit(1)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -4,8 +4,12 @@ import pytest
 
 from dumpsim.core.clock import START_NS, WallClock
 from dumpsim.core.errors import DeviceError
-from dumpsim.device.chip import chip
+from dumpsim.core.gate import Failure
+from dumpsim.device.chip import OverflowMode, chip
 from dumpsim.device.device import Device
+from dumpsim.device.event import EventGate
+from dumpsim.device.memory import Memory
+from dumpsim.device.queue import Message
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskIds, TaskKind
@@ -202,22 +206,168 @@ def test_the_clock_pays_for_launches_and_work(device):
 
 
 def test_what_a_task_does_by_itself_delays_its_stream(device):
-    device.stream(0).launch(
+    """Two launches of 1000 ns each, then a task of 10 ns whose work takes 5000 ns more."""
+    first = device.stream(0).launch(
         Task(kind=TaskKind.AICORE, name="a", work=lambda _: device.clock.advance(5_000), cost_ns=10)
     )
     task = device.stream(0).launch(kernel("b", [], cost_ns=10))
     device.synchronize()
-    assert task.start_ns >= START_NS + 5_010
+    assert (first.start_ns, first.end_ns) == (START_NS + 1_000, START_NS + 1_010)
+    assert (task.start_ns, task.end_ns) == (START_NS + 1_010 + 5_000, START_NS + 1_020 + 5_000)
+    assert device.stream(0).tail_ns == task.end_ns
+    assert device.clock.now_ns == START_NS + 2_000 + 5_000  # it was at the launch of b when a ran
 
 
 def test_the_wall_clock_is_not_moved():
     device = Device(chip("CPU"), clock=WallClock(), environment={})
     log = []
-    device.stream(0).launch(kernel("a", log, cost_ns=10**15))
+    task = device.stream(0).launch(kernel("a", log, cost_ns=10**15))
     device.synchronize()
     assert log == ["a"]
+    assert task.start_ns <= task.end_ns <= device.clock.now_ns
+    assert task.end_ns <= device.stream(0).tail_ns <= device.clock.now_ns < task.start_ns + 10**15
 
 
-def test_too_many_streams_are_refused(device):
-    with pytest.raises(DeviceError, match="stream 2024 does not exist on a 910B"):
-        device.stream(2024)
+def test_a_chip_has_as_many_streams_as_its_row_says(device):
+    for number in (2024, -1):
+        with pytest.raises(DeviceError) as caught:
+            device.stream(number)
+        assert str(caught.value) == f"stream {number} does not exist on a 910B; allowed: 0 to 2023"  # [spec parallel 4.1]
+    assert device.streams == []
+    assert device.stream().stream_id == 0
+    assert device.stream(2023).stream_id == 2023
+    assert [stream.stream_id for stream in device.streams] == list(range(2024))
+    assert device.stream(5) is device.streams[5]
+
+
+def test_streams_are_in_the_order_of_rank_device_and_number():
+    made = [Device(chip("910B"), rank=rank, device_id=number, environment={}) for rank in (0, 1) for number in (0, 1, 7)]
+    orders = [device.stream(number).order for device in made for number in (0, 1, 2023)]
+    assert orders == sorted(set(orders))
+
+
+def test_nothing_has_happened_on_a_new_device(device, monkeypatch):
+    assert (device.rank, device.device_id, device.number, device.busy) == (0, 0, 0, 0)
+    assert (device.suspended, device.errors, device.stopped, device.raised) == (False, [], None, None)
+    assert (device.memory.capacity, device.memory.device_id) == (64 << 30, 0)
+    stream = device.stream(1)
+    assert (stream.tail_ns, stream.dropped, stream.busy, stream.error) == (0, 0, False, None)
+    task = Task(kind=TaskKind.AICORE, name="a")
+    assert (task.stream_id, task.task_id, task.flip, task.serial) == (-1, 65535, 0, -1)  # [spec parallel 4.1]
+    assert (task.cost_ns, task.launched_ns, task.start_ns, task.end_ns) == (0, 0, 0, 0)
+    event = device.event()
+    assert (event.event_id, event.launched, event.recorded, event.time_ns) == (0, 0, 0, 0)
+    assert device.event().event_id == 1
+    monkeypatch.setenv("MS_ASCEND_CHECK_OVERFLOW_MODE", "SATURATION_MODE")
+    memory = Memory(1 << 20)
+    other = Device(chip("910B"), device_id=3, rank=2, memory=memory)
+    assert other.memory is memory
+    assert other.overflow is OverflowMode.SATURATION  # of the process's environment
+    assert Device(chip("910A"), device_id=3).memory.device_id == 3
+
+
+def test_what_has_run_is_traced(device):
+    traced = []
+    device.trace = traced.append
+    tasks = [device.stream(0).launch(kernel("a", [])), device.stream(0).record(device.event())]
+    device.synchronize()
+    assert traced == tasks
+
+
+def test_the_host_waits_for_the_streams_that_it_names(device):
+    log = []
+    device.stream(0).launch(kernel("a", log, cost_ns=10))
+    device.stream(1).launch(kernel("b", log, cost_ns=20))
+    device.stream(1).launch(kernel("c", log, cost_ns=20))
+    device.synchronize([device.stream(0)])
+    assert log[0] == "a"
+    assert "c" not in log
+    assert (device.stream(0).busy, device.stream(1).busy, device.busy) == (False, True, 1)
+    device.synchronize([])
+    assert "c" not in log
+    device.synchronize()
+    assert (log, device.busy) == (["a", "b", "c"], 0)
+
+
+def test_messages_arrive_with_the_end_of_the_wait_by_an_error_too(device):
+    seen = []
+    queue = device.queues["ms_tensor_dump"]
+    queue.receiver = lambda message: seen.append(message.items[0])
+
+    def work(task):
+        queue.post(Message(items=(task.name,), attrs={}))
+
+    def fail(task):
+        work(task)
+        raise OSError("disk full")
+
+    device.stream(0).launch(Task(kind=TaskKind.AICORE, name="a", work=work))
+    assert seen == []
+    device.synchronize()
+    assert seen == ["a"]
+    device.stream(0).launch(Task(kind=TaskKind.AICORE, name="b", work=fail))
+    with pytest.raises(OSError, match="disk full"):
+        device.synchronize()
+    assert seen == ["a", "b"]
+
+
+def test_errors_of_two_streams_are_raised_one_after_the_other(device):
+    def failing(text):
+        def work(task):
+            raise OSError(text)
+
+        return Task(kind=TaskKind.AICORE, name=text, work=work)
+
+    device.stream(0).launch(failing("one"))
+    device.stream(1).launch(failing("two"))
+    for text in ("one", "two"):
+        with pytest.raises(OSError, match=text):
+            device.synchronize()
+    device.synchronize()
+    assert device.stopped is None  # neither lasts
+
+
+def test_the_first_failure_that_lasts_stops_the_device(device):
+    def failing(text):
+        def work(task):
+            raise TaskFailure(DeviceError(text))
+
+        return Task(kind=TaskKind.AICORE, name=text, work=work)
+
+    device.stream(1).launch(failing("later"))
+    device.synchronize([])
+    device.stream(0).launch(failing("last"))
+    with pytest.raises(DeviceError, match="last") as caught:
+        device.synchronize()
+    assert str(device.stopped.error) == "later"
+    assert device.raised is caught.value
+
+
+class Waiter:
+    """A stream that counts how often it was woken."""
+
+    woken = 0
+
+    def wake(self):
+        self.woken += 1
+
+
+def test_a_record_wakes_who_waits_for_it_once(device):
+    event, waiters = device.event(), [Waiter() for _ in range(3)]
+    gates = [EventGate(event=event, count=count) for count in (2, 1, 3)]
+    for gate, waiter in zip(gates, waiters, strict=True):
+        gate.enter(waiter, 5)
+    assert [gate.open_ns() for gate in gates] == [None] * 3
+    for time, opened, woken in ((10, [None, 10, None], [0, 1, 0]), (20, [20, 20, None], [1, 1, 0])):
+        event.record(time)
+        assert [gate.open_ns() for gate in gates] == opened
+        assert [waiter.woken for waiter in waiters] == woken
+    gates[0].enter(late := Waiter(), 30)  # has been reached
+    assert late.woken == 0
+    first, second = (Failure(rank=0, time_ns=time, error=OSError(str(time))) for time in (40, 50))
+    event.fail(first)
+    event.fail(second)
+    assert [waiter.woken for waiter in waiters] == [1, 1, 1]
+    assert late.woken == 0
+    assert [gate.open_ns() for gate in gates] == [20, 20, 40]
+    assert [gate.failure for gate in gates] == [None, None, first]

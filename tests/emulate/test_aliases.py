@@ -1,14 +1,22 @@
 """`import mindspore` under `dumpsim run`."""
 
+import importlib
 import os
+import random
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from dumpsim.core.settings import RunSettings
-from dumpsim.emulate import environment
+from dumpsim import emulate
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.emulate import ALIASES, AliasFinder, AliasImportError, environment, install, report_no_dump, seed
+from dumpsim.testing.imports import aliased
+from dumpsim.testing.randomness import restored
 
 
 def run(code, **options):
@@ -90,3 +98,84 @@ def test_what_the_script_does_not_seed_is_the_same_in_every_run():
     assert first.stdout == second.stdout != ""
     other = environment(RunSettings(seed=7), {"PATH": os.environ["PATH"]})
     assert subprocess.check_output([sys.executable, "-c", code], env=other, text=True) != first.stdout
+
+
+HERE = Path(emulate.__file__).parent
+ROOT = str(HERE.parents[1])
+
+
+def test_variables_of_a_process_under_run(monkeypatch):
+    settings = RunSettings(seed=7)
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    always = {VARIABLE: settings.to_text(), "DUMPSIM_PYTHON": sys.executable, **dict.fromkeys(threads, "1")}
+    given = {"PATH": f"/a:{HERE}/bin:/b", "PYTHONPATH": "/mine", "MKL_NUM_THREADS": "4", "PYTHONHASHSEED": "5", "X": "y"}
+    assert environment(settings, given) == {
+        **always, "PATH": f"{HERE}/bin:/a:/b", "PYTHONPATH": f"{HERE}/site:{ROOT}:/mine", "MKL_NUM_THREADS": "4",
+        "PYTHONHASHSEED": "5", "X": "y",
+    }  # fmt: skip
+    assert environment(settings, {}) == {
+        **always, "PATH": f"{HERE}/bin:{os.defpath}", "PYTHONPATH": f"{HERE}/site:{ROOT}", "PYTHONHASHSEED": "0",
+    }  # fmt: skip
+    assert given["PATH"] == f"/a:{HERE}/bin:/b"  # is left as it was
+    monkeypatch.setattr(emulate, "_site_directories", lambda: {ROOT})  # an installed package needs no path
+    assert environment(settings, {"PYTHONPATH": ""})["PYTHONPATH"] == f"{HERE}/site"
+    monkeypatch.setenv("DUMPSIM_TEST_OF_OWN", "1")
+    assert environment(settings)["DUMPSIM_TEST_OF_OWN"] == "1"
+
+
+def test_where_packages_are_installed():
+    assert str(Path(np.__file__).parents[1]) in emulate._site_directories()
+    assert ROOT not in emulate._site_directories() or "site-packages" in ROOT
+
+
+def test_both_generators_start_from_the_seed():
+    with restored():
+        seed(RunSettings(seed=3))
+        found = random.random(), np.random.rand()
+        assert found == (random.Random(3).random(), np.random.RandomState(3).rand())
+
+
+@pytest.mark.parametrize(
+    ("loaded", "compiled", "said"),
+    [((), None, False), (("",), None, True), (("", "._dumping"), False, True), (("", "._dumping"), True, False)],
+)
+def test_a_process_that_dumped_nothing_says_so(monkeypatch, capsys, loaded, compiled, said):
+    for name in ("", "._dumping"):
+        monkeypatch.delitem(sys.modules, ALIASES["mindspore"] + name, raising=False)
+    for name in loaded:
+        module = SimpleNamespace(has_compiled=lambda: compiled)
+        monkeypatch.setitem(sys.modules, ALIASES["mindspore"] + name, module)
+    report_no_dump()
+    text = "nothing was dumped: no graph was compiled (PYNATIVE dumps what jit compiles, and backward graphs)"
+    assert capsys.readouterr() == ("", f"dumpsim: {text}\n" if said else "")
+
+
+def test_the_finder_is_put_first_and_once(monkeypatch):
+    others = [finder for finder in sys.meta_path if not isinstance(finder, AliasFinder)]
+    monkeypatch.setattr(sys, "meta_path", list(others))
+    finder, other = install(), install({"other": "dumpsim.core"})
+    assert finder.aliases == ALIASES
+    assert install() is finder
+    assert install({"other": "dumpsim.core"}) is other
+    assert sys.meta_path == [other, finder, *others]
+    assert finder.find_spec("numpy") is None
+    assert finder.find_spec("mindsporex.nn") is None
+    assert finder.find_spec("mindspore").submodule_search_locations == []
+    assert finder.find_spec("mindspore.common.dtype").submodule_search_locations is None
+
+
+def test_modules_under_their_two_names_in_this_process():
+    with aliased():
+        aliased_type = importlib.import_module("mindspore.common.dtype")
+        assert aliased_type is importlib.import_module("dumpsim.frontends.mindspore.common.dtype")
+        assert aliased_type.__spec__.name == "dumpsim.frontends.mindspore.common.dtype"
+        names = {}
+        exec("from mindspore.common.dtype import *", names)
+        assert {"float16", "bfloat16", "int32"} <= names.keys()
+        # of the vendor alone: it can be imported, and nothing in it is there
+        assert importlib.import_module("mindspore.parallel").__name__.endswith("mindspore.parallel")
+        for name in ("mindspore.no_such", "troubleshooter.no_such"):
+            with pytest.raises(AliasImportError, match=name) as caught:
+                importlib.import_module(name)
+            assert caught.value.code == "DS-EMU-001"
+            assert isinstance(caught.value, ModuleNotFoundError)

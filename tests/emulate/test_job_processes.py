@@ -10,9 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from dumpsim.emulate import processes, scheduler
+from dumpsim.core.errors import BadInputError
+from dumpsim.emulate import processes, processjob, scheduler
 from dumpsim.emulate.binding import SCHEDULER
 from dumpsim.emulate.processes import SUMMARY, Job, _Child, _signal_name, _Tail
+from dumpsim.emulate.processjob import run_processes
 
 
 class Plan(SimpleNamespace):
@@ -96,6 +98,145 @@ def test_a_signal_of_the_launcher_ends_all(tmp_path, capfd, monkeypatch):
         assert f"dumpsim: rank 0: killed: the launcher got {name}\n" in err
         assert (f"dumpsim msrun: {name}: all processes are killed\n" in err) is not plain
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_process_ends_with_its_launcher_and_has_its_cpus(monkeypatch):
+    """PR_SET_PDEATHSIG is 1, SIGKILL 9. [prctl(2)]"""
+    done = []
+    monkeypatch.setattr(processes, "_LIBC", SimpleNamespace(prctl=lambda *given: done.append(("prctl", *map(int, given)))))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cpus: done.append(("cpus", pid, cpus)))
+    monkeypatch.setattr(os, "_exit", lambda code: done.append(("exit", code)))
+    processes._prepare(os.getppid(), (), bound=False)
+    assert done == []
+    processes._prepare(os.getppid(), (3, 5), bound=True)
+    assert done == [("prctl", 1, 9), ("cpus", 0, (3, 5))]
+    done.clear()
+    processes._prepare(os.getpid(), (), bound=False)
+    assert done == [("exit", 1)]
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """The process that a job starts in the background."""
+    pids, fork = [], os.fork
+
+    def noted():
+        pids.append(fork())
+        return pids[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
+    return pids
+
+
+def test_a_job_in_the_background_leaves_an_account_of_its_end(tmp_path, capfd, forked):
+    found = job(tmp_path, "echo out $RANK_ID; exit $RANK_ID", join=False)
+    assert found.run() == 0
+    (pid,) = forked
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    out, err = capfd.readouterr()
+    assert [line.partition(",")[0] for line in out.splitlines()] == [
+        f"Start worker process with rank id:{rank}" for rank in (0, 1)
+    ]
+    assert err == "dumpsim msrun: a warning\n"  # the rest would be written to a terminal of others
+    for rank in (0, 1):
+        assert (tmp_path / "logs" / f"worker_{rank}.log").read_text() == f"out {rank}\n"
+    told = json.loads((tmp_path / "logs" / SUMMARY).read_text())
+    assert [(one["ending"], one["exit_code"]) for one in told["ranks"]] == [("exit code 0", 0), ("exit code 1", 1)]
+    assert "scheduler" not in told
+
+
+def test_a_job_in_the_background_that_cannot_start_says_so(tmp_path, capfd, forked):
+    found = job(tmp_path, "", join=False, ranks=(0,))
+    found.plan.command = ["/no/such/program"]
+    assert found.run() == 1
+    assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
+    assert "FileNotFoundError" in capfd.readouterr().err
+
+
+def test_all_the_others_of_a_job_in_the_background_run_on(tmp_path, capfd, forked):
+    script = "[ $RANK_ID = 0 ] && exit 4; sleep 0.05; echo done"
+    assert job(tmp_path, script, join=False).run() == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
+    assert (tmp_path / "logs" / "worker_1.log").read_text() == "done\n"
+
+
+def test_the_end_of_a_job_in_the_background_is_in_the_log_of_its_scheduler(tmp_path, capfd):
+    one = job(tmp_path, "", join=False, ranks=(0, 1))
+    (tmp_path / "accounts").mkdir()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "log").write_text("before\n")
+    one._accounts = str(tmp_path / "accounts")
+    one._workers = [_Child(rank, Process(code), f"log {rank}") for rank, code in ((0, 0), (1, -9))]
+    one._scheduler = _Child(SCHEDULER, Process(2), str(tmp_path / "log"))
+    one._finish()
+    assert (tmp_path / "log").read_text() == "before\ndumpsim: rank 0: exit code 0, rank 1: killed by SIGKILL\n"
+    assert capfd.readouterr() == ("", "")
+    assert json.loads((tmp_path / "logs" / SUMMARY).read_text()) == {
+        "ranks": [
+            {"rank": 0, "ending": "exit code 0", "dumps": [], "exit_code": 0, "log": "log 0"},
+            {"rank": 1, "ending": "killed by SIGKILL", "dumps": [], "exit_code": -9, "log": "log 1"},
+        ],
+        "scheduler": {"ending": "exit code 2", "exit_code": 2},
+    }
+
+
+def test_a_job_gives_up_with_its_scheduler(tmp_path, capfd, monkeypatch):
+    """A scheduler that fails ends the workers that run; without `stop` they go on."""
+    monkeypatch.setattr(processes, "_GRACE_S", 0.0)
+    monkeypatch.setattr(processes, "_LOOK_S", 0.001)
+    (tmp_path / "logs").mkdir()
+    one = job(tmp_path, "exec sleep 100", ranks=(0,))
+    one._start()
+    one._scheduler = _Child(SCHEDULER, Process(3), "log")
+    assert one._wait(stop=True) is True
+    assert one._workers[0].ending == "killed: the scheduler has given up"
+    assert one._scheduler.process.stdin.getvalue() == b"0 killed: the scheduler has given up\n"
+    assert one.code == 0  # no worker has failed by itself
+    one._finish()
+
+
+def test_only_the_ranks_that_are_asked_for_are_shown(tmp_path, capfd):
+    one = job(tmp_path, "echo out $RANK_ID")
+    one.plan.tailed = (1,)
+    assert one.run() == 0
+    assert [line for line in capfd.readouterr().out.splitlines() if line.startswith("out")] == ["out 1"]
+
+
+def test_processes_of_dumpsim_run_are_those_of_msrun_on_a_private_address(monkeypatch, tmp_path):
+    made = []
+
+    class Made:
+        code = 0
+
+        def __init__(self, plan, environment, **options):
+            made.append((plan, environment, options))
+
+        def run(self):
+            assert os.path.isdir(made[-1][0].options.log_dir)
+            return 1
+
+    monkeypatch.setattr(processjob, "Job", Made)
+    (tmp_path / "train.py").write_text("")
+    script = str(tmp_path / "train.py")
+    assert run_processes([script, "x"], 3, {"MS_TOPO_TIMEOUT": "7"}) == 1
+    Made.code = 9
+    assert run_processes(["-m", "pack", "y"], 2, {}, quiet=True) == 9
+    (first, environment, options), (second, _, quiet) = made
+    assert (environment, options, quiet) == (
+        {"MS_TOPO_TIMEOUT": "7"}, {"quiet": False, "plain": True}, {"quiet": True, "plain": True}
+    )  # fmt: skip
+    assert first.command == (sys.executable, script, "x")
+    assert second.command == (sys.executable, "-m", "pack", "y")
+    for plan, size, limit in ((first, 3, 7), (second, 2, 600)):
+        assert (plan.ranks, plan.tailed) == (tuple(range(size)),) * 2
+        assert (plan.options.worker_num, plan.options.local_worker_num) == (size, size)
+        assert (plan.options.join, plan.options.cluster_time_out, plan.scheduler) == (True, limit, True)
+        assert (plan.address, plan.warnings, plan.claim, plan.binding.cpus(0)) == ("127.0.0.1", (), None, ())
+        assert not os.path.exists(plan.options.log_dir)
+        assert plan.hub.startswith("unix:@dumpsim-")
+        assert (len(plan.hub), len(plan.token)) == (14 + 16, 32)
+    assert first.hub != second.hub
+    assert first.token != second.token
 
 
 def test_workers_are_bound_and_end_with_their_launcher(tmp_path, capfd):
@@ -258,3 +399,58 @@ def test_the_scheduler_ends_with_its_launcher(tmp_path, monkeypatch):
     with pytest.raises(Ended, match="1"):
         scheduler._listen(hub)
     assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [((), None), (("exit code 0",), None), (("exit code 0", "rank 1 has not come in 30 s"), 1)],
+)
+def test_a_scheduler_serves_its_hub_until_the_job_is_over(monkeypatch, capsys, texts, code):
+    made = []
+
+    class Hub:
+        address = "[::1]:7"
+        endings = {rank: SimpleNamespace(text=text) for rank, text in enumerate(texts)}
+
+        def __init__(self, size, **options):
+            made.append((size, options))
+
+        def __enter__(self):
+            made.append("in")
+
+        def __exit__(self, *error):
+            made.append("out")
+
+        def serve(self):
+            made.append("serve")
+
+        def close(self):
+            pass
+
+    monkeypatch.setenv("MS_WORKER_NUM", "2")
+    monkeypatch.setenv(scheduler.ADDRESS, "there")
+    monkeypatch.setenv(scheduler.TOKEN, "secret")
+    monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getpid(), []]))
+    monkeypatch.setattr(scheduler, "Hub", Hub)
+    monkeypatch.setattr(os, "_exit", lambda code: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    if code is None:
+        scheduler.main()
+    else:
+        with pytest.raises(SystemExit) as caught:
+            scheduler.main()
+        assert caught.value.code == code
+    assert made == [(2, {"address": "there", "token": "secret", "report": scheduler._report}), "in", "serve", "out"]
+    assert capsys.readouterr().out == "The scheduler of 2 workers listens at [::1]:7.\nThe job is over.\n"
+
+
+def test_a_scheduler_without_an_address_says_why(monkeypatch, capsys):
+    def refuse(size, **options):
+        raise BadInputError("is in use", where="there")
+
+    monkeypatch.setattr(scheduler, "Hub", refuse)
+    for name in ("MS_WORKER_NUM", scheduler.ADDRESS, scheduler.TOKEN):
+        monkeypatch.setenv(name, "2")
+    with pytest.raises(SystemExit) as caught:
+        scheduler.main()
+    assert (caught.value.code, capsys.readouterr().out) == (2, "ERROR: there: is in use\n")
