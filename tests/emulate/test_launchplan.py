@@ -11,7 +11,8 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.emulate.binding import SCHEDULER, parse_binding
-from dumpsim.emulate.launchplan import MsrunOptions, _check_port, plan
+from dumpsim.emulate.launchplan import MsrunOptions, _check_port, plan, worker_command
+from dumpsim.world.hub import ADDRESS, TOKEN
 
 
 def free_port():
@@ -54,6 +55,97 @@ def test_the_log_name_is_filled_in_and_programs_are_those_of_dumpsim(options):
     assert plan(replace(options, command=("python3", "-c", "1")), {}).command == (sys.executable, "-c", "1")
 
 
+def test_options_that_are_not_given_are_those_of_msrun():
+    """[spec parallel 5]"""
+    assert MsrunOptions() == MsrunOptions(
+        worker_num=8, local_worker_num=8, master_addr="127.0.0.1", master_port=8118, node_rank=-1, log_dir="", join=False,
+        cluster_time_out=600, bind_core="False", bind_numa="False", sim_level=-1, sim_rank_id=-1, rank_table_file="",
+        worker_log_name="worker", tail_worker_log="-1", command=(),
+    )  # fmt: skip
+
+
+def test_all_variables_of_a_process(options):
+    found = plan(options, {})
+    shared = {
+        "RANK_SIZE": "2", "MS_WORKER_NUM": "2", "MS_SCHED_HOST": "127.0.0.1", "MS_TOPO_TIMEOUT": "600",
+        "MS_SCHED_PORT": str(options.master_port), "PYTHONUNBUFFERED": "1", ADDRESS: f"127.0.0.1:{options.master_port}",
+        TOKEN: found.token,
+    }  # fmt: skip
+    assert found.environment(SCHEDULER) == shared | {"MS_ROLE": "MS_SCHED", "RANK_ID": "0"}
+    own = {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": "1", "RANK_ID": "1", "DEVICE_ID": "1"}
+    assert found.environment(1) == shared | own
+    assert len(found.token) == 32
+    assert found.token != plan(options, {}).token
+    assert (found.tailed, found.scheduler, found.claim, found.warnings) == ((0, 1), True, None, ())
+    assert found.log(SCHEDULER) == "scheduler.log"
+    assert plan(replace(options, worker_log_name=""), {}).log(1) == "worker_1.log"
+
+
+def test_what_is_on_the_edge_can_be_started(options):
+    for change in (
+        {"worker_num": 1, "local_worker_num": 1}, {"master_port": 65535}, {"worker_num": 4, "node_rank": 1},
+        {"worker_num": 4, "node_rank": 0}, {"node_rank": 0}, {"master_addr": "localhost"},
+    ):  # fmt: skip
+        assert plan(replace(options, **change), {}).warnings == (), change
+    assert plan(replace(options, tail_worker_log="1, 0,9"), {}).tailed == (0, 1)
+    for text in ("", "0,", "0,-1", "\u0663"):
+        with pytest.raises(BadInputError, match=r"is not a list of ranks; allowed: -1, 0,2"):
+            plan(replace(options, tail_worker_log=text), {})
+
+
+def test_an_address_of_the_sixth_version(options):
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    for address in ("::1", "[::1]"):
+        found = plan(replace(options, master_addr=address), {})
+        assert (found.address, found.hub) == ("::1", f"[::1]:{options.master_port}")
+        assert plan(replace(options, master_addr=address, worker_log_name="{ip}"), {}).log(0) == "::1_0.log"
+
+
+def test_a_port_below_1024_is_refused_and_1024_is_tried(options, monkeypatch):
+    tried = []
+    monkeypatch.setattr("dumpsim.emulate.launchplan._check_port", lambda address, port: tried.append((address, port)))
+    plan(replace(options, master_port=1024), {})
+    with pytest.raises(BadInputError, match="--master_port: 1023 is not a port for it"):
+        plan(replace(options, master_port=1023), {})
+    several = replace(options, worker_num=4, master_port=1024)
+    first = plan(several, {})
+    assert tried == [("127.0.0.1", 1024)] * 2
+    assert plan(several, {}).ranks == (2, 3)  # another launcher has the scheduler
+    assert len(tried) == 2
+    assert first.claim.node == 0
+
+
+def test_bindings_and_warnings_are_passed_on(options):
+    core = sorted(os.sched_getaffinity(0))[0]
+    one, other = (json.dumps({name: [str(number)]}) for name, number in (("device1", core), ("device0", 0)))
+    found = plan(replace(options, bind_core=one), {})
+    assert [found.binding.cpus(rank) for rank in (0, 1)] == [(), (core,)]
+    both = plan(replace(options, bind_core=one, bind_numa=other), {})
+    assert [both.binding.cpus(rank) for rank in (0, 1)] == [(), (core,)]  # of CPUs where both are given
+    assert plan(replace(options, bind_numa=other), {}).binding.cpus(0) != ()
+    assert plan(replace(options, bind_core="FALSE", bind_numa=other), {}).binding.cpus(0) != ()
+    many = replace(options, worker_num=5000, local_worker_num=5000, bind_core="True", node_rank=2)
+    assert plan(many, {}).warnings == (
+        f"--bind_core binds nothing: {len(os.sched_getaffinity(0))} CPUs for 5000 workers",
+        "all workers start here, so that --node_rank=2 has no effect",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        (("python", "-m", "x"), ("-m", "x")), (("python3", "a.py"), ("a.py",)), (("pytest",), ("-m", "pytest")),
+        (("train.py",), ("train.py",)),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_worker(options, command, found):
+    assert worker_command(command) == (sys.executable, *found)
+
+
 REFUSED = [
     ({"worker_num": 0}, "--worker_num: worker_num must be greater than 0, but got 0."),
     ({"local_worker_num": 0}, "--local_worker_num: 0 is not a number of workers"),
@@ -87,6 +179,8 @@ def test_what_is_not_emulated_is_refused_by_name(options):
         plan(replace(options, sim_level=0), {})
     with pytest.raises(UnsupportedError, match="MS_SIMULATION_LEVEL: simulation level 1 is not emulated"):
         plan(options, {"MS_SIMULATION_LEVEL": "1"})
+    with pytest.raises(UnsupportedError, match="--sim_level: simulation level 1 is not emulated"):
+        plan(replace(options, sim_level=1), {"MS_SIMULATION_LEVEL": "2"})
     with pytest.raises(UnsupportedError, match="--sim_rank_id"):
         plan(replace(options, sim_rank_id=0), {})
     with pytest.raises(UnsupportedError, match=r"--master_addr: 192\.0\.2\.1 is no address of this machine"):

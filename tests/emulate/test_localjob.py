@@ -12,7 +12,9 @@ import pytest
 
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.emulate import localjob
 from dumpsim.emulate.localjob import LocalJob, _exit_code, _Guard
+from dumpsim.emulate.rankmodules import RankModules
 
 
 @pytest.fixture
@@ -68,9 +70,139 @@ def test_lines_have_their_rank_in_front_unless_there_is_one_alone(run):
 def test_a_module_that_cannot_run_is_said(run, tmp_path):
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "__init__.py").write_text("")
-    for name in ("bare", "nowhere"):
+    for name, why in (("bare", "does not exist"), ("nowhere", "does not exist"), ("math", "has no code to run")):
         code, _, err = run("", "-m", name, ranks=1)
-        assert (code, any(f"the module {name!r} does not exist" in line for line in err)) == (1, True)
+        assert (code, any(f"-m: the module {name!r} {why} [DS-RUN-001]" in line for line in err)) == (1, True)
+
+
+def test_a_script_is_main_as_python_makes_it(run, tmp_path):
+    program = """
+        import inspect, os, sys
+        print(__name__, __file__, __spec__, __package__, sys.argv, sys.path[0], sys.modules["__main__"].__file__)
+        print(inspect.getsource(sys.modules["__main__"]).strip().splitlines()[0], __loader__.name, __loader__.path)
+    """
+    file = str(tmp_path / "net.py")
+    real = os.path.realpath(tmp_path)
+    assert run(program, "a", "b", ranks=1) == (0, [
+        f"__main__ {file} None None ['net.py', 'a', 'b'] {real} {file}", f"import inspect, os, sys __main__ {file}",
+    ], [])  # fmt: skip
+
+
+def test_a_module_is_main_as_python_makes_it(run, tmp_path):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("")
+    (tmp_path / "pack" / "inner.py").write_text("value = 3")
+    program = """
+        import sys
+        from .inner import value
+        print(__name__, __file__, __spec__.name, __package__, __loader__.path, sys.argv, sys.path[0], value)
+    """
+    for name in ("__main__", "tool"):
+        (tmp_path / "pack" / f"{name}.py").write_text(textwrap.dedent(program))
+    for asked, name in (("pack", "pack.__main__"), ("pack.tool", "pack.tool")):
+        file = str(tmp_path / f"{name.replace('.', '/')}.py")
+        code, out, err = run("", "-m", asked, "x", ranks=1)
+        assert (code, out, err) == (
+            0, [f"__main__ {file} {name} pack {file} ['{file}', 'x'] {tmp_path} 3"], []
+        )  # fmt: skip
+    assert "pack" not in sys.modules
+
+
+def test_an_error_is_shown_from_the_script_on(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("DUMPSIM_TRACEBACK", raising=False)
+    place = f'  File "{tmp_path / "net.py"}", line 1, in <module>'
+    for ranks, notes in ((1, ["dumpsim: rank 0: KeyError, exit code 1"]),
+                         (2, ["dumpsim: rank 0: KeyError, exit code 1, rank 1: did not start"])):  # fmt: skip
+        assert run("raise KeyError('x')", ranks=ranks)[2] == [
+            "Traceback (most recent call last):", place, "    raise KeyError('x')", "KeyError: 'x'",
+            f"raised in rank 0 of {ranks}", *notes,
+        ]  # fmt: skip
+    program = "from dumpsim.device.chip import chip; chip('nothing')"
+    for variable, frames in (("", 1), ("full", 2)):
+        monkeypatch.setenv("DUMPSIM_TRACEBACK", variable)
+        err = run(program, ranks=1)[2]
+        assert sum(line.startswith("  File ") for line in err) == frames
+        assert err[1] == place
+
+
+MEET = """
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world.context import current
+from dumpsim.world.ending import RankKilled
+rank, hosts = current().rank, current().world.get(Scheduler).hosts
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "ends"),
+    [
+        ("if rank:\n    raise OSError('x')\nhosts.switch(0)", 1, "rank 0: stopped, rank 1: OSError, exit code 1"),
+        ("if rank:\n    raise RankKilled('x')", 1, "rank 0: exit code 0, rank 1: killed"),
+    ],
+)
+def test_ranks_that_are_stopped_or_killed_are_said_to_be(run, program, code, ends):
+    found, _, err = run(MEET + program)
+    assert (found, err[-1]) == (code, f"dumpsim: {ends}")
+
+
+def test_errors_of_other_ranks_have_a_line_each(run, capsys):
+    """The error of the launch is shown whole; those of the other ranks by their first lines, in order of rank."""
+    job = LocalJob(["net.py"], 3)
+    first = OSError("one\ntwo")
+    job.errors = {2: KeyError("c"), 0: ValueError("a\nb"), 1: first}
+    job._show(first)
+    assert capsys.readouterr() == ("", "OSError: one\ntwo\nrank 0: ValueError: a\nrank 2: KeyError: 'c'\n")
+
+
+def test_each_rank_has_modules_and_lists_of_its_own(run, tmp_path, monkeypatch):
+    (tmp_path / "helper.py").write_text("import os\nrank, count = os.environ['RANK_ID'], []\n")
+    (tmp_path / "space").mkdir()  # a package without __init__.py
+    (tmp_path / "space" / "part.py").write_text("import helper\nrank = helper.rank\n")
+    (tmp_path / "target" / "thing-1.dist-info").mkdir(parents=True)  # of pip install --target
+    (tmp_path / "target" / "thing.py").write_text("count = []\n")
+    program = """
+        import os, sys
+        rank = os.environ["RANK_ID"]
+        sys.path.append("target")
+        sys.argv.append(rank)
+        import helper, space.part, thing, json, wave
+        helper.count.append(rank)
+        thing.count.append(rank)
+        sys.modules["__main__"].mine = rank
+        from dumpsim.device.scheduler import Scheduler
+        from dumpsim.world.context import current
+        hosts = current().world.get(Scheduler).hosts
+        hosts.wake(1 - int(rank))
+        hosts.switch(int(rank))
+        assert sys.modules["helper"] is helper and sys.modules["space.part"] is space.part
+        print(helper.rank, space.part.rank, helper.count, thing.count, mine, sys.argv[1:], "target" in sys.path)
+    """
+    before, paths = set(sys.modules), sys.path
+    code, out, err = run(program)
+    assert (code, out, err) == (0, [
+        "[0] 0 0 ['0'] ['0', '1'] 0 ['0'] True", "[1] 1 1 ['1'] ['0', '1'] 1 ['1'] True",
+    ], [])  # fmt: skip
+    assert not {"helper", "space", "space.part"} & set(sys.modules)
+    assert sys.modules["__main__"].__name__ == "__main__"
+    assert not hasattr(sys.modules["__main__"], "mine")
+    assert sys.path is paths
+    assert sys.argv == ["localjob"]
+    for name in set(sys.modules) - before - {"wave"}:
+        if name == "thing":
+            del sys.modules[name]  # shared, as every installed package is
+    assert not [finder for finder in sys.meta_path if isinstance(finder, RankModules)]
+
+
+def test_the_command_line(monkeypatch, tmp_path, capsys):
+    (tmp_path / "net.py").write_text("import sys\nprint(sys.argv)\nsys.exit(3 * (sys.argv[1:] != []))")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, RunSettings(quiet=True).to_text())
+    for words, code in (([], 0), (["a", "-b"], 3)):
+        monkeypatch.setattr(sys, "argv", ["localjob", "1", "net.py", *words])
+        with pytest.raises(SystemExit) as caught:
+            localjob.main()
+        assert caught.value.code == code
+        assert capsys.readouterr() == (f"{['net.py', *words]}\n", "")
 
 
 def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowed_again(run):

@@ -3,6 +3,7 @@
 import gc
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,3 +88,53 @@ def test_a_launcher_waits_for_that_of_the_scheduler(claimed, tmp_path):
     (directory / "scheduler").mkdir()
     assert other._first_has_come() is False
     assert first.node == 0
+
+
+def test_nobody_else_can_read_what_launchers_share(claimed, tmp_path):
+    claimed(0)
+    (directory,) = tmp_path.glob("dumpsim-*")
+    assert {path.name: path.stat().st_mode & 0o777 for path in directory.iterdir()} == dict.fromkeys(
+        ("node-0", "scheduler", "token"), 0o600
+    )
+
+
+def test_a_launcher_that_starts_again_has_no_reports_of_before(claimed, tmp_path):
+    first = claimed(0)
+    first.report(1, "exit code 7")
+    token = first.token
+    (directory,) = tmp_path.glob("dumpsim-*")
+    assert (directory / "node-0").read_bytes() == b"1 exit code 7\n"
+    del first
+    gc.collect()
+    again = claimed(0)
+    assert (directory / "node-0").read_bytes() == b""
+    assert again.token == token == (directory / "token").read_text()
+    stamp = (directory / "node-0").stat().st_mtime_ns
+    other = claimed(1)
+    other.report(2, "exit code 3")
+    os.utime(directory / "node-1", ns=(stamp, stamp))  # at the very moment, which is not after it
+    assert again.reports() == {}
+    os.utime(directory / "node-1", ns=(stamp + 1, stamp + 1))
+    assert again.reports() == {2: "exit code 3"}
+
+
+def test_a_launcher_waits_as_long_as_it_is_told(claimed, tmp_path, monkeypatch):
+    other = claimed(1)
+    (directory,) = tmp_path.glob("dumpsim-*")
+    now, slept = [100.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += 1
+        if len(slept) == 4:
+            claimed(0)
+
+    monkeypatch.setattr("dumpsim.emulate.nodeclaim.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    assert other.wait_for_scheduler(2) is False
+    assert len(slept) == 3  # after 2 seconds the time is over only when there is more than that
+    assert other.wait_for_scheduler(-1) is True  # without a limit
+    assert len(slept) == 4
+    del slept[:]
+    (directory / "scheduler").unlink()
+    assert other.wait_for_scheduler(0.5) is False
+    assert len(slept) == 1
