@@ -218,7 +218,9 @@ def test_each_kind_of_a_launch_strikes():
               {"kind": "stomp", "after": "Add", "nth": 2}, {"kind": "out_of_memory", "op": "TensorAdd"}]  # fmt: skip
     injector = Injector(make_plan(faults), VirtualClock())
     assert injector.memory_limit is None
-    struck = [injector.launch("Add", f"Default/Add-op{number}", script) for number, script in enumerate(("Mul", "", ""))]
+    struck = [
+        injector.launch("Add", f"Default/Add-op{number}", script) for number, script in enumerate(("Mul", "", ""))
+    ]
     assert [[fault.kind for fault in each] for each in struck] == [["overflow"], ["aicore_error", "stomp"], []]
     assert injector.unused_text() == (
         "out_of_memory of 'TensorAdd' never struck: 0 launches matched, it waits for launch 1",

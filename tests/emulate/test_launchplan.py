@@ -58,9 +58,9 @@ def test_the_log_name_is_filled_in_and_programs_are_those_of_dumpsim(options):
 def test_options_that_are_not_given_are_those_of_msrun():
     """[spec parallel 5]"""
     assert MsrunOptions() == MsrunOptions(
-        worker_num=8, local_worker_num=8, master_addr="127.0.0.1", master_port=8118, node_rank=-1, log_dir="", join=False,
-        cluster_time_out=600, bind_core="False", bind_numa="False", sim_level=-1, sim_rank_id=-1, rank_table_file="",
-        worker_log_name="worker", tail_worker_log="-1", command=(),
+        worker_num=8, local_worker_num=8, master_addr="127.0.0.1", master_port=8118, node_rank=-1, log_dir="",
+        join=False, cluster_time_out=600, bind_core="False", bind_numa="False", sim_level=-1, sim_rank_id=-1,
+        rank_table_file="", worker_log_name="worker", tail_worker_log="-1", command=(),
     )  # fmt: skip
 
 

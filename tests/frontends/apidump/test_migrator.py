@@ -79,7 +79,7 @@ def dumps(monkeypatch, caplog, tmp_path):
 HINTS = [
     "[*User Attention*] For precision comparison, the probability p in the dropout method is set to 0.",
     "[*User Attention*] Please disable the shuffle function of the dataset before running the program.",
-]  # [recorded: the log of troubleshooter 1.0.17]
+]  # [spec api_dump 1.10]
 
 
 def test_a_dump_is_opened_started_and_stopped_with_the_words_of_the_real_tool(dumps, tmp_path):
@@ -200,7 +200,8 @@ def test_a_network_of_another_tool_is_refused_by_its_package():
 def test_the_session_is_that_of_the_framework(monkeypatch, tmp_path):
     given = []
     monkeypatch.setattr(
-        "dumpsim.frontends.apidump.mindspore.session.CellSession", lambda *args, **options: given.append((args, options))
+        "dumpsim.frontends.apidump.mindspore.session.CellSession",
+        lambda *args, **options: given.append((args, options)),
     )
     migrator._open("mindspore", "net", "path", exact=True)
     assert given == [(("net", "path"), {"exact": True})]
