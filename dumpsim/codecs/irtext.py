@@ -176,7 +176,7 @@ _PARAM = re.compile(
     r"(?:  :  <(.*?)>)?(?:  :  IsWeight: (\w+))?$"
 )
 _LONGEST_PARAM = 1 << 13
-_HEAD = re.compile(r"  (?:%(\d+)\((.*?)\) = )?([A-Za-z_]\w*)\(")
+_HEAD = re.compile(r"  (?:%(\d+)\((.*?)\) = )?(?P<label>[A-Za-z_]\w*)\(")
 _FULL_NAME = re.compile(r"(?:# Fullname with scope|: full_name_with_scope): \((.*)\)$")
 _SOURCE = re.compile(r"# In file (.*?):(\d{1,9})(?:~(\d{1,9}))?(?:, (\d{1,9})~(\d{1,9}))?/(.*)/$")
 _CANDIDATE = re.compile(r"# Corresponding (code|forward node) candidate:")
@@ -296,7 +296,7 @@ def _use_labels(params: tuple[IrParam, ...], body: str) -> tuple[IrParam, ...]:
 
 
 def _starts_node(line: str) -> bool:
-    return line.startswith("  ") and not line.startswith("   ") and _HEAD.match(line) is not None
+    return _HEAD.match(line) is not None
 
 
 def _read_node(block: list[str], where: str) -> IrNode:
@@ -307,8 +307,8 @@ def _read_node(block: list[str], where: str) -> IrNode:
     if match is None:
         raise UnreadableError("not a node", where=where, code="DS-IR-003")
     index, name, label = match.groups()
-    close = _closing(statement, match.end() - 1, where)
-    tail = statement[close + 1 :]
+    close = _closing(statement, match.end("label"), where)
+    tail = statement[close:]
     operand_types: tuple[Abstract, ...] = ()
     output: Abstract | None = None
     kernel: tuple[tuple[KernelIo, ...], tuple[KernelIo, ...]] | None = None
@@ -422,9 +422,9 @@ def _closing(text: str, opening: int, where: str) -> int:
 
 def _braces(text: str, opening: str, where: str) -> str:
     """Return the text in the braces that begin with `opening`."""
-    start = text.find(opening)
-    if start < 0:
+    if opening not in text:
         return ""
+    start = text.index(opening)
     brace = start + opening.index("{")
     return text[start + len(opening) : _closing(text, brace, where)]
 

@@ -64,8 +64,8 @@ def tensor_text(array: "np.ndarray[Any, Any]") -> str:
         return f"{head}{_element(array[()], kind, scalar=True)})"
     if array.size >= _SMALL:
         return f"{head}[...])"
-    cells = [_element(x, kind) for x in array.reshape(-1)]
-    width = max((len(cell) for cell in cells), default=0)
+    cells = [_element(x, kind) for x in array.ravel()]
+    width = len(max(cells, key=len, default=""))
     rows = iter(cell.rjust(width) for cell in cells)
     return head + ("\n" if array.ndim > 1 else "") + _nested(array.shape, rows, 0) + ")"
 

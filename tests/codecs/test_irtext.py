@@ -6,10 +6,21 @@ from pathlib import Path
 import pytest
 
 from dumpsim.codecs import irtext
-from dumpsim.core.abstract import NoneType, ScalarType, TensorType
+from dumpsim.core.abstract import MonadType, NoneType, ScalarType, StringType, TensorType, TupleType
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import UnreadableError
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrFunction, IrNode, KernelIo, NameRef, NodeRef, SourceLine
+from dumpsim.core.irdoc import (
+    ConstRef,
+    IrDoc,
+    IrFunction,
+    IrNode,
+    IrParam,
+    KernelIo,
+    NameRef,
+    NodeRef,
+    ParamRef,
+    SourceLine,
+)
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "mindspore_2_10"
 FILES = sorted(RECORDED.glob("**/*.ir"))
@@ -240,6 +251,113 @@ def test_source_lines_in_both_directions(numbers, text):
     old = "# In file net.py(7)/  y = -x/"
     assert irtext.parse_source(old, "ir") == replace(line, line=7, end_line=7, column=-1, end_column=-1)
     assert lines_of(made(0, sources=(line,)), "old")[-1] == f"      {old}"
+
+
+WHOLE = """\
+# IR entry: @kernel_graph12
+# Total subgraphs: 1
+
+# Attrs:
+key: a: b
+other: 1
+
+# Total params: 3
+# Params:
+%para1_x(1): <Tensor[Float32], (2)> : [2]  :  <Float32xDefaultFormat[const vector]{2}>  :  IsWeight: false
+%para2_label: <Ref[Tensor[Float32]], (2), ref_key=net.w, is_parameter>  :  has_default  :  \
+<UnknownxDefaultFormat[const vector]{2}>  :  IsWeight: true
+%para3_u: <UMonad, NoShape>
+
+Node counting information:
+Total number of nodes: 31
+Total number of cnodes: 3
+
+subgraph attr:
+key: a: b
+other: 1
+subgraph instance: kernel_graph12 : 0xab
+
+subgraph @kernel_graph12() {
+  %0(y) = PrimFunc_Op(%para1_x(1), %para2_w, "a) (, b", Tensor(shape=[3, 1], dtype=Int32, value=
+[[1]
+
+      [2]
+# [3]]), (I64(1), %0)) {instance name: op} primitive_attrs: {a: "x: (", b: {c: I64(1)}} cnode_attrs: {d: e: f} \
+cnode_primal_attrs: {g: (1, 2)} {in_strategy: ((2), (1))}
+      : (<Tensor[Float32], (2)>, <Ref[Tensor[Float32]], (2), ref_key=net.w, is_parameter>, <String, NoShape>) -> \
+(<Tuple[Int64*2], TupleShape(NoShape, NoShape), elements_use_flags={[const vector]{1, 1}}>)
+      : (<Float32xNC1HWC0[const vector]{2}>, <UnknownxND[const vector]{}>) -> (<Int64xND[const vector]{1, 2}>)
+      : (Tensor, Tensor, Scalar) -> (Tuple)
+      # Fullname with scope: (Default/a/Op-op0)
+      # In file a.py:1/  x/
+      # Corresponding code candidate:
+      # In file b.py:2~3, 4~5/  y/
+  %7(CNode_1) = Print(%0, %para3_u)
+      : (<null>, <UMonad, NoShape>)
+      # Fullname with scope: (Default/Print-op0)
+  Return(%7) {in_strategy: ((1))}
+      : (<Int64, NoShape>)
+}
+# Order:
+#   1: @kernel_graph12:y{}
+#   2: @kernel_graph12:CNode_1: z{}
+"""
+
+
+def test_every_part_of_a_document_is_read():
+    io = KernelIo(dtype="Float32", format="DefaultFormat", shape=(2,))
+    weight = TensorType(dtype=DTYPES["float32"], shape=(2,), ref_key="net.w")
+    x = IrParam(
+        name="x(1)", label="x(1)", use_label="x(1)", abstract=FLOAT, device=io, is_weight=False, shape_hint=True
+    )
+    w = IrParam(name="net.w", label="label", use_label="w", abstract=weight, device=replace(io, dtype="Unknown"),
+                is_weight=True, has_default=True)  # fmt: skip
+    u = IrParam(name="u", label="u", use_label="u", abstract=MonadType(kind="U"), is_weight=False,
+                device=KernelIo(dtype="Unknown", format="DefaultFormat", shape=()))  # fmt: skip
+    first = IrNode(
+        index=0, name="y", op_type="Op", prim_func=True,
+        operands=(
+            ParamRef(index=0), ParamRef(index=1), ConstRef(value='"a) (, b"', abstract=StringType()),
+            ConstRef(value="Tensor(shape=[3, 1], dtype=Int32, value=\n[[1]\n\n      [2]\n# [3]])", abstract=NoneType()),
+            ConstRef(value="(I64(1), %0)", abstract=NoneType()),
+        ),
+        operand_types=(FLOAT, weight, StringType()), output=TupleType(items=(INT, INT), value=()),
+        full_name="Default/a/Op-op0", instance_name="op",
+        primitive_attrs=(("a", '"x: ("'), ("b", "{c: I64(1)}")), node_attrs=(("d", "e: f"),),
+        primal_attrs=(("g", "(1, 2)"),), strategy="((2), (1))",
+        kernel_in=(KernelIo(dtype="Float32", format="NC1HWC0", shape=(2,)),
+                   KernelIo(dtype="Unknown", format="ND", shape=())),
+        kernel_out=(KernelIo(dtype="Int64", format="ND", shape=(1, 2)),),
+        object_in=("Tensor", "Tensor", "Scalar"), object_out="Tuple",
+        sources=(SourceLine(path="a.py", line=1, end_line=1, column=-1, end_column=-1, code="  x"),),
+        more_sources=(("code", (SourceLine(path="b.py", line=2, end_line=3, column=4, end_column=5, code="  y"),)),),
+    )  # fmt: skip
+    second = IrNode(index=7, name="CNode_1", op_type="Print", prim_func=False,
+                    operands=(NodeRef(index=0), ParamRef(index=2)), operand_types=(NoneType(), MonadType(kind="U")),
+                    output=None, full_name="Default/Print-op0")  # fmt: skip
+    last = IrNode(index=None, name="", op_type="Return", prim_func=False, operands=(NodeRef(index=7),),
+                  operand_types=(INT,), output=None, full_name="", strategy="((1))")  # fmt: skip
+    assert irtext.parse(WHOLE) == IrDoc(
+        name="kernel_graph12", graph_id=12, params=(x, w, u), nodes=(first, second, last),
+        attrs=(("key", "a: b"), ("other", "1")), total_nodes=31, total_cnodes=3, instance="0xab",
+        order=("@kernel_graph12:y{}", "@kernel_graph12:CNode_1: z{}"),
+    )  # fmt: skip
+
+
+def test_what_a_text_may_lack():
+    found = irtext.parse("# IR entry: @main\nsubgraph @main() {\n}\n")
+    assert found == IrDoc(name="main", graph_id=-1, params=(), nodes=())
+
+
+def test_the_longest_line_of_a_parameter():
+    for length, fits in ((8191, True), (8192, False)):
+        line = "%para1_: <Int64, NoShape>"
+        text = f"{HEAD}{line.replace('_', '_' + 'x' * (length - len(line)))}\nsubgraph @g() {{\n}}\n"
+        if fits:
+            assert len(irtext.parse(text).params[0].label) == length - len(line)
+        else:
+            with pytest.raises(UnreadableError, match="ir:2: not a graph parameter"):
+                irtext.parse(text)
 
 
 def test_a_text_that_ends_early_has_the_nodes_before_its_end():

@@ -64,6 +64,9 @@ TYPES = {  # as MindSpore 2.10 prints them [spec mindspore 8.3, spec observed 1.
     "<Tuple[Tuple[Tensor[Float32]],Int64], TupleShape(TupleShape((2, 3)), NoShape)>": TupleType(
         items=(TupleType(items=(FLOATS,)), ScalarType(dtype=dtype("int64")))
     ),
+    "<Tuple[Int64,Tuple[Tensor[Float32]*2]], TupleShape(NoShape, TupleShape((2, 3), (4)))>": TupleType(
+        items=(ScalarType(dtype=dtype("int64")), TupleType(items=(FLOATS, replace(FLOATS, shape=(4,)))))
+    ),
     "<Tuple[Int64*2], TupleShape(NoShape, NoShape), elements_use_flags={[const vector]{1, 1}}>": TupleType(
         items=(ScalarType(dtype=dtype("int64")),) * 2, value=()
     ),
