@@ -118,7 +118,7 @@ def test_generators():
     assert dataset.get_dataset_size() == 4
     assert labels(dataset, "v") == [0, 2, 4, 6]
     assert labels(ds.GeneratorDataset(Source(), ["u", "v"], shuffle=False, num_samples=2), "v") == [0, 1]
-    with pytest.raises(ValueError, match="number of columns of a row is 2, but 1"):
+    with pytest.raises(RuntimeError, match="number of columns of a row is 2, but 1"):
         labels(ds.GeneratorDataset(generate, ["u"]), "u")
     with pytest.raises(TypeError, match="should be callable, iterable or random accessible"):
         ds.GeneratorDataset(3, ["u"])
@@ -265,7 +265,7 @@ def test_an_iterator_ends_after_its_epochs():
         ),
         (lambda: ds.NumpySlicesDataset((X, Y[:3])), ValueError, "Data length in each column is not equal."),
         (lambda: ds.GeneratorDataset(Source()), ValueError, "Neither columns_names nor schema are provided."),
-        (lambda: rows(sampler=3), TypeError, "Unsupported sampler"),
+        (lambda: rows(sampler=3), TypeError, "sampler should be either iterable"),
         (lambda: ds.MindDataset(), UnsupportedError, "MindDataset"),
         (lambda: ds.GeneratorDataset(Source(), ["u", "v"], shufle=False), TypeError, "unexpected keyword .*'shufle'"),
         (lambda: ds.GeneratorDataset(Source(), ["u", "v"], collate_fn=len), UnsupportedError, "collate_fn"),

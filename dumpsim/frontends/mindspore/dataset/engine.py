@@ -65,7 +65,7 @@ class Dataset:
         return self.parents[0].get_batch_size() if self.parents else 1
 
     def get_repeat_count(self) -> int:
-        """Return the number of passes over the source in an epoch."""
+        """Return the number of passes in an epoch that the last `repeat` makes, 1 without one. [2.10 observed]"""
         return self.parents[0].get_repeat_count() if self.parents else 1
 
     def output_types(self) -> list[Any]:
@@ -119,6 +119,8 @@ class Dataset:
         function = kwargs.pop("per_batch_map", None)
         inputs, outputs = kwargs.pop("input_columns", None), kwargs.pop("output_columns", None)
         refuse_options("BatchDataset", kwargs, known=_WORKERS)
+        if not isinstance(batch_size, int):
+            raise ScriptTypeError("batch_size should either be an int or a callable.")
         _within("batch_size", batch_size, 1)
         if function is None:
             return _Batch(self, batch_size, drop_remainder)
@@ -470,7 +472,7 @@ class _Repeat(Dataset):
         return self.parents[0].get_dataset_size() * self.count
 
     def get_repeat_count(self) -> int:
-        return self.parents[0].get_repeat_count() * self.count
+        return self.count
 
 
 class _Map(Dataset):
@@ -556,26 +558,27 @@ class _Fixed(Dataset):
 
 
 def _shares(sizes: Sequence[Any], total: int) -> list[int]:
-    """Return the numbers of rows of a `split`; the first parts absorb the rounding error, one row each."""
+    """Return the numbers of rows of a `split`; the first part that is large enough absorbs the rounding error."""
     listed = list(sizes)
     if not listed:
-        raise ScriptValueError("sizes cannot be empty.", where="Dataset.split")
+        raise ScriptValueError("sizes cannot be empty.")
     if all(isinstance(size, int) and not isinstance(size, bool) for size in listed):
         if any(size <= 0 for size in listed):
-            raise ScriptValueError("there should be no non-positive numbers in sizes.", where="Dataset.split")
+            raise ScriptValueError("sizes is a list of int, but there should be no negative or zero numbers.")
         if sum(listed) != total:
             raise _RowError(f"Sum of split sizes {sum(listed)} is not equal to dataset size {total}.")
         return listed
-    if not all(isinstance(size, float) and 0 < size <= 1 for size in listed):
-        raise ScriptValueError("sizes should be list of int or list of float in (0, 1].", where="Dataset.split")
+    if not all(isinstance(size, float) for size in listed):
+        raise ScriptValueError("sizes should be list of int or list of float.")
+    if any(not 0 < size <= 1 for size in listed):
+        raise ScriptValueError("sizes is a list of float, but there should be no numbers outside the range (0, 1].")
     if abs(sum(listed) - 1) > 1e-9:
-        raise ScriptValueError("sum of the percentages is not equal to 1.", where="Dataset.split")
+        raise ScriptValueError("sizes is a list of float, but the percentages do not sum up to 1.")
     counts = [round(size * total) for size in listed]
-    if any(count == 0 for count in counts):
-        raise _RowError(f"percentage {listed[counts.index(0)]} is too small.")
+    if 0 in counts:
+        raise _RowError(f"Split percentage {listed[counts.index(0)]} is too small.")
     rest = total - sum(counts)
-    for at in range(abs(rest)):
-        counts[at % len(counts)] += 1 if rest > 0 else -1
+    counts[next(at for at, count in enumerate(counts) if count + rest > 0)] += rest
     return counts
 
 

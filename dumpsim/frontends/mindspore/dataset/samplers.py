@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.core.generator import Mersenne, shuffled
 from dumpsim.frontends.mindspore.dataset import config
 
@@ -156,18 +156,22 @@ class SubsetSampler(Sampler):
     def __init__(self, indices: Any, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
         self.indices = [indices] if isinstance(indices, int) else list(indices)
-        if any(isinstance(index, bool) or not isinstance(index, (int, np.integer)) for index in self.indices):
-            raise ScriptTypeError("SubsetSampler: Type of indices element must be int.")
+        for at, index in enumerate(self.indices):
+            if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+                raise ScriptTypeError(
+                    f"SubsetSampler: Type of indices element must be int, but got list[{at}]: {index}, type: "
+                    f"{type(index)}."
+                )
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
         for index in self.indices:
             if not 0 <= index < count:
-                raise ScriptValueError(f"index {index} is out of bounds [0, {count})", where=type(self).__name__)
+                raise ScriptRuntimeError(f"index {index} is out of bounds [0, {count})", where=type(self).__name__)
         return self._cut(np.asarray(self.indices, np.int64))
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Some of the rows in random order.
+    """Some of the rows in random order; with `num_samples`, the first of them. [2.10 observed]
 
     Examples
     --------
@@ -180,8 +184,7 @@ class SubsetRandomSampler(SubsetSampler):
         self._order = _Order(step=0)
 
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
-        chosen = SubsetSampler(self.indices).numbers(count, epoch)
-        return self._cut(np.asarray(self._order.of(chosen, config.get_seed(), epoch), np.int64))
+        return self._order.of(super().numbers(count, epoch), config.get_seed(), epoch)
 
 
 class WeightedRandomSampler(Sampler):
@@ -191,12 +194,12 @@ class WeightedRandomSampler(Sampler):
     ----------
     weights : sequence of float
     num_samples : int, optional
-        The number of weights if None.
+        Number of rows that are drawn; all rows of the source if None, which is also the upper bound.
     replacement : bool
 
     Examples
     --------
-    >>> WeightedRandomSampler([0, 1], 3).numbers(2, 0)
+    >>> WeightedRandomSampler([0, 1], 3).numbers(4, 0)
     [1, 1, 1]
     """
 
@@ -210,9 +213,13 @@ class WeightedRandomSampler(Sampler):
     def numbers(self, count: int, epoch: int) -> Sequence[int]:
         if self.weights.size > count:
             raise ScriptValueError(f"{self.weights.size} weights for {count} rows", where="WeightedRandomSampler")
-        size = self.num_samples or self.weights.size
+        size = min(self.num_samples or count, count)  # [2.10 observed]
         generator = Mersenne(config.get_seed())  # the same rows in every epoch [observed 2.10]
         if not self.replacement:
+            if size > self.weights.size:
+                raise ScriptRuntimeError(
+                    f"{size} rows without replacement from {self.weights.size} weights", where="WeightedRandomSampler"
+                )
             drawn = np.array([generator.real() for _ in range(self.weights.size)])
             with np.errstate(divide="ignore", invalid="ignore"):
                 return self._cut(np.argsort(-np.log(1 - drawn) / self.weights, kind="stable")[:size])
@@ -252,7 +259,7 @@ class DistributedSampler(Sampler):
         if num_shards <= 0 or not 0 <= shard_id < num_shards:
             raise ScriptValueError(f"shard_id {shard_id} is not in [0, {num_shards})", where="DistributedSampler")
         if not isinstance(shuffle, bool):
-            raise ScriptTypeError(f"shuffle must be a boolean value but was: {shuffle}.")
+            raise ScriptTypeError(f"shuffle must be a boolean value or valid shuffle mode but was: {shuffle}.")
         if not -1 <= offset < num_shards:
             raise ScriptValueError(f"offset should be less than num_shards, but got offset: {offset}.")
         self.num_shards, self.shard_id, self.shuffled, self.offset = num_shards, shard_id, shuffle, offset

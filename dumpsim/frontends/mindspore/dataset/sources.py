@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore.dataset.engine import Dataset, Row, as_array, refuse_options
 from dumpsim.frontends.mindspore.dataset.samplers import (
     DistributedSampler,
@@ -90,7 +90,7 @@ def _sampler(sampler: Any) -> Sampler | None:
     if sampler is None or isinstance(sampler, Sampler):
         return sampler
     if not hasattr(sampler, "__iter__"):
-        raise ScriptTypeError(f"Unsupported sampler object of type ({type(sampler)})")
+        raise ScriptTypeError("sampler should be either iterable or from mindspore.dataset.samplers.")
     return SubsetSampler([int(number) for number in sampler])
 
 
@@ -159,7 +159,7 @@ class GeneratorDataset(Source):
     source : callable, iterable or object
     column_names : str or list of str
     column_types : list of number types, optional
-        Types to which rows are cast.
+        Types that rows must have. [2.10 observed]
     schema, batch_sampler, collate_fn : None
         Other values are not emulated.
     num_samples : int, optional
@@ -201,13 +201,11 @@ class GeneratorDataset(Source):
                 "shuffle is not supported if the input source does not have attribute '__getitem__'."
             )
         if sampler is not None and not self.indexable:
-            raise ScriptValueError(
-                "sampler is not supported if the input source does not have attribute '__getitem__'."
-            )
+            raise ScriptValueError("sampler is not supported if source does not have attribute '__getitem__'.")
         if num_shards is not None and not self.indexable:
             raise ScriptValueError("num_shards is not supported if source does not have attribute '__getitem__'.")
         self.source = source
-        self.kinds = None if column_types is None else [kind.numpy for kind in column_types]
+        self.kinds = None if column_types is None else [np.dtype(kind.numpy) for kind in column_types]
         super().__init__(
             names, shuffle=self.indexable and shuffle is not False, num_samples=num_samples, num_shards=num_shards,
             shard_id=shard_id, sampler=sampler, shuffle_given=shuffle is not None,
@@ -216,15 +214,19 @@ class GeneratorDataset(Source):
     def _checked(self, made: Any) -> Row:
         values = made if isinstance(made, tuple) else (made,)
         if len(values) != len(self._columns):
-            raise ScriptValueError(
+            raise ScriptRuntimeError(
                 f"Invalid data, the number of columns of a row is {len(values)}, but {len(self._columns)} are "
                 "expected.",
                 where="GeneratorDataset",
             )
         arrays = tuple(as_array(value) for value in values)
-        if self.kinds is None:
-            return arrays
-        return tuple(array.astype(kind) for array, kind in zip(arrays, self.kinds, strict=True))
+        if self.kinds is not None and [array.dtype for array in arrays] != self.kinds:
+            raise ScriptRuntimeError(
+                f"Invalid data, the number types of a row are {[array.dtype.name for array in arrays]}, but "
+                f"{[kind.name for kind in self.kinds]} are expected.",
+                where="GeneratorDataset",
+            )
+        return arrays
 
     def row(self, number: int) -> Row:
         return self._checked(self.source[number])

@@ -10,6 +10,7 @@ from dumpsim.world.context import current
 
 __all__ = [
     "ParallelMode",
+    "check_dataset_strategy",
     "get_auto_parallel_context",
     "is_set",
     "optimizer_threshold",
@@ -74,6 +75,10 @@ _TYPES = MappingProxyType(
     {name: type(value) for name, value in _defaults().items() if name not in ("dataset_strategy", "comm_fusion")}
 )
 _NAMES = frozenset(_defaults())
+# names of one setting, with the name in the message [2.10 observed]
+_SEARCH_NAMES = MappingProxyType(
+    {"search_mode": "auto_parallel_search_mode", "auto_parallel_search_mode": "search_mode"}
+)
 _SEARCH_MODES = ("recursive_programming", "dynamic_programming", "sharding_propagation")
 
 
@@ -99,7 +104,8 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     """
     if attr_key not in _NAMES:
         raise ScriptValueError(f"Get context keyword {attr_key} is not recognized!")
-    return copy.deepcopy(_state().values[attr_key])
+    found = copy.deepcopy(_state().values[attr_key])
+    return [list(row) for row in found] if isinstance(found, tuple) else found
 
 
 def setting(name: str) -> Any:
@@ -173,7 +179,7 @@ def reset_auto_parallel_context() -> None:
 
 def _check(key: str, value: Any) -> None:
     wanted = _TYPES.get(key) or _SET_ONLY.get(key)
-    if wanted is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+    if wanted is not None and (not isinstance(value, wanted) or (key == "pipeline_stages" and isinstance(value, bool))):
         raise ScriptTypeError(f"The parameter '{key}' must be {wanted}, but got {type(value)}")
     name = f"The context configuration parameter '{key}'"
     if key == "device_num" and value < 1:
@@ -190,9 +196,9 @@ def _check(key: str, value: Any) -> None:
             f"{name} only support 'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and "
             f"'auto_parallel', but got the value : {value}."
         )
-    if key in ("search_mode", "auto_parallel_search_mode") and value not in _SEARCH_MODES:
+    if key in _SEARCH_NAMES and value not in _SEARCH_MODES:
         raise ScriptValueError(
-            "The context configuration parameter 'auto_parallel_search_mode' only support 'recursive_programming', "
+            f"The context configuration parameter '{_SEARCH_NAMES[key]}' only support 'recursive_programming', "
             f"'dynamic_programming' and 'sharding_propagation', but got the value: {value}."
         )
     if key == "grad_accumulation_step" and value > 1:
@@ -205,7 +211,7 @@ def _check(key: str, value: Any) -> None:
     if key == "comm_fusion":
         _check_fusion(value)
     if key == "dataset_strategy":
-        _check_dataset_strategy(value)
+        check_dataset_strategy(value, "For 'set_auto_parallel_context', the argument 'dataset_strategy'")
 
 
 def _check_fusion(value: Any) -> None:
@@ -231,11 +237,12 @@ def _check_optimizer(config: dict[str, Any]) -> None:
         ):
             raise ScriptValueError(f"Unknown config: {[name]}")
     threshold = config.get("parallel_optimizer_threshold", 0)
-    if not isinstance(threshold, int) or isinstance(threshold, bool) or threshold < 0:
-        raise ScriptValueError(
-            f"For 'parallel_optimizer_threshold', the argument 'arg_value' must be int and must >= 0, but got "
-            f"'{threshold}' with type '{type(threshold).__name__}'."
-        )
+    name = "For 'parallel_optimizer_threshold', the input value must be int"
+    if not isinstance(threshold, int):
+        raise ScriptTypeError(f"{name}, but got '{type(threshold).__name__}'")
+    if isinstance(threshold, bool) or threshold < 0:
+        kind = ScriptTypeError if isinstance(threshold, bool) else ScriptValueError
+        raise kind(f"{name} and must >= 0, but got '{threshold}' with type '{type(threshold).__name__}'.")
     level = config.get("optimizer_level", "level1")
     if level not in _LEVELS:
         raise ScriptValueError(f"Optimizer level should in {list(_LEVELS)}, but got {level}")
@@ -267,8 +274,13 @@ def optimizer_threshold() -> int:
     return kilobytes * 1024
 
 
-def _check_dataset_strategy(value: Any) -> None:
-    name = "For 'set_auto_parallel_context', the argument 'dataset_strategy'"
+def check_dataset_strategy(value: Any, name: str) -> None:
+    """Check a strategy of data sets; the messages start with `name`.
+
+    Raises
+    ------
+    ScriptTypeError, ScriptValueError
+    """
     if isinstance(value, str):
         if value not in ("full_batch", "data_parallel"):
             raise ScriptValueError(f"{name} must be 'full_batch' or 'data_parallel', but got the value : {value}.")

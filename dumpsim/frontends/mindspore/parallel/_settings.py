@@ -12,6 +12,7 @@ from dumpsim.frontends.mindspore.parallel._context import (
     get_auto_parallel_context,
     is_set,
     optimizer_threshold,
+    setting,
 )
 from dumpsim.graph.graph import Graph
 from dumpsim.graph.parallel.settings import Settings
@@ -60,7 +61,7 @@ def parallel_settings(target: str) -> Settings | None:
         device_num=devices,
         rank=rank,
         mode=mode,
-        dataset_strategy="full_batch" if full else get_auto_parallel_context("dataset_strategy") or "data_parallel",
+        dataset_strategy="full_batch" if full else setting("dataset_strategy") or "data_parallel",
         target=target,
         enable_alltoall=get_auto_parallel_context("enable_alltoall"),
         gradients_mean=get_auto_parallel_context("gradients_mean"),

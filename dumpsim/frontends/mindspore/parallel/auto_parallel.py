@@ -6,7 +6,11 @@ from typing import Any
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.nn.cell import Cell
-from dumpsim.frontends.mindspore.parallel._context import set_auto_parallel_context, setting
+from dumpsim.frontends.mindspore.parallel._context import (
+    check_dataset_strategy,
+    set_auto_parallel_context,
+    setting,
+)
 
 __all__ = ["AutoParallel"]
 
@@ -59,6 +63,7 @@ class AutoParallel(Cell):
 
     def dataset_strategy(self, config: Any) -> None:
         """Set how the arguments are sliced: ``full_batch``, ``data_parallel`` or one row for each argument."""
+        check_dataset_strategy(config, "For 'AutoParallel.dataset_strategy', the argument 'config'")
         self._parallel_settings["dataset_strategy"] = config
 
     def hsdp(self, shard_size: int = -1, threshold: int = 64, optimizer_level: str = "level1") -> None:

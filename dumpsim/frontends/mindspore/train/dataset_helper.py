@@ -60,9 +60,9 @@ class DatasetHelper:
 
     def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:
         if not isinstance(dataset_sink_mode, bool):
-            raise ScriptTypeError(f"The argument 'dataset_sink_mode' must be bool, but got {type(dataset_sink_mode)}.")
+            raise ScriptTypeError(f"The input value must be a bool, but got {type(dataset_sink_mode).__name__}.")
         if isinstance(sink_size, bool) or not isinstance(sink_size, int):
-            raise ScriptTypeError(f"The argument 'sink_size' must be int, but got {type(sink_size)}.")
+            raise ScriptTypeError(f"The type of input value must be 'int', but got '{type(sink_size).__name__}'.")
         if sink_size < -1 or sink_size == 0:
             raise ScriptValueError(f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.")
         if dataset_sink_mode and get_context("device_target") == "CPU":

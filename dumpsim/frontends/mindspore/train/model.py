@@ -1,10 +1,10 @@
 """``Model``: training, evaluation and prediction."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
-from dumpsim.frontends.mindspore import nn
+from dumpsim.frontends.mindspore import log, nn
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import build_train_network
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -14,7 +14,9 @@ from dumpsim.frontends.mindspore.parallel._utils import (
     _get_parameter_broadcast,
     _parameter_broadcast_check,
 )
+from dumpsim.frontends.mindspore.train import callback as own_callbacks
 from dumpsim.frontends.mindspore.train.callback._callback import CallbackList, InternalCallbackParam, RunContext
+from dumpsim.frontends.mindspore.train.callback._monitor import TimeMonitor
 from dumpsim.frontends.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 
 __all__ = ["Model"]
@@ -22,6 +24,9 @@ __all__ = ["Model"]
 
 class _NoNetworkError(DumpsimError, ValueError):
     """The ValueError for a Model without the network or metrics that a call needs."""
+
+
+_OLD_NAMES = frozenset({"begin", "end", "epoch_begin", "epoch_end", "step_begin", "step_end"})
 
 
 class Model:
@@ -33,8 +38,8 @@ class Model:
     loss_fn : Cell, optional
         If None, the network itself returns the loss.
     optimizer : Optimizer, optional
-    metrics : set, list or dict, optional
-        Names or Metric objects.
+    metrics : set or dict, optional
+        Names, or Metric objects by name; without them there is no evaluation.
     eval_network : Cell, optional
         Returns loss, outputs and label.
     eval_indexes : list of int, optional
@@ -81,6 +86,11 @@ class Model:
         self._loss_fn = loss_fn
         self._optimizer = optimizer
         self._metric_fns = _metrics(metrics)
+        if self._metric_fns and eval_network is None and loss_fn is None:
+            raise _NoNetworkError(
+                "If `metrics` is set, `eval_network` must not be None. Do not set `metrics` if you don't want an "
+                "evaluation."
+            )
         self._eval_network = eval_network
         self._eval_indexes = eval_indexes
         self._train_network: Any = None
@@ -100,8 +110,8 @@ class Model:
 
     @property
     def eval_network(self) -> Any:
-        """The network that `eval` runs."""
-        if self._eval_network is None and self._loss_fn is not None:
+        """The network that `eval` runs; None without metrics."""
+        if self._eval_network is None and self._metric_fns:
             self._eval_network = nn.WithEvalCell(self._network, self._loss_fn, False)
             self._eval_indexes = [0, 1, 2]
         return self._eval_network
@@ -144,6 +154,7 @@ class Model:
         ScriptTypeError, ScriptValueError
             As in MindSpore.
         """
+        _check_methods(callbacks, "train")
         self._train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch)
 
     def _train(
@@ -154,9 +165,9 @@ class Model:
         dataset_sink_mode: bool,
         sink_size: int,
         initial_epoch: int,
-        evaluate: Callable[[int, Any], None] | None = None,
+        evaluate: Callable[[Any], None] | None = None,
     ) -> None:
-        """Train, and call `evaluate` with each epoch's number before callbacks are notified of its end."""
+        """Train, and call `evaluate` after each epoch, before callbacks are notified of its end."""
         _positive(epoch)
         if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
             raise ScriptValueError(
@@ -172,32 +183,31 @@ class Model:
         batches = train_dataset.get_dataset_size()
         if not batches:
             raise ScriptValueError("There is no valid data in dataset, please check dataset file firstly.")
-        listed = CallbackList(callbacks)
+        listed = CallbackList(_listed(callbacks))
         sink = dataset_sink_mode and get_context("device_target") != "CPU"  # the CPU has no data sink [observed 1.11]
         helper = DatasetHelper(train_dataset, sink, sink_size, epoch)
-        params = self._params("train", train_dataset, sink_size if sink_size > 0 else batches, callbacks)
+        params = self._params("train", sink_size if sink and sink_size > 0 else batches, callbacks)
         params.update(
             epoch_num=epoch - initial_epoch, dataset_sink_mode=sink, train_network=self.train_network,
             network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset=train_dataset,
-            initial_step=initial_epoch * batches, cur_step_num=initial_epoch * batches,
+            initial_step=None,
         )  # fmt: skip
         context = RunContext(params)
-        self._network.set_train(True)
         network = connect_network_with_dataset(self.train_network, helper) if sink else self.train_network
-        network.set_train(True)
         listed.notify("train", "begin", context)
         for number in range(initial_epoch, epoch):
             params.cur_epoch_num = number + 1
             listed.notify("train", "epoch_begin", context)
+            network.set_train(True)
             for batch in helper:
                 self._step(network, batch, helper.sink_size(), params, listed, context)
                 if context.get_stop_requested():
                     break
             if evaluate is not None:
-                evaluate(number + 1, params)
-                self._network.set_train(True)
-                network.set_train(True)
+                evaluate(params)
             listed.notify("train", "epoch_end", context)
+            for name in ("metrics", "eval_results"):
+                params.pop(name, None)
             if context.get_stop_requested():
                 break
         listed.notify("train", "end", context)
@@ -211,7 +221,7 @@ class Model:
         params.net_outputs = network(*batch)
         listed.notify("train", "step_end", context)
 
-    def _params(self, mode: str, dataset: Any, batches: int, callbacks: Any) -> Any:
+    def _params(self, mode: str, batches: int, callbacks: Any) -> Any:
         return InternalCallbackParam(
             mode=mode,
             batch_num=batches,
@@ -219,41 +229,39 @@ class Model:
             parallel_mode=get_auto_parallel_context("parallel_mode"),
             device_number=get_auto_parallel_context("device_num"),
             list_callback=callbacks,
-            net_outputs=None,
             device_target=get_context("device_target"),
         )
 
     # -- evaluation and prediction
 
-    def eval(
-        self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False, *, _epoch: int = 0
-    ) -> dict[str, Any]:
+    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
         """Evaluate the metrics on a data set.
 
         Raises
         ------
         ValueError
-            Without metrics, or without a network that returns a loss.
+            Without metrics.
         """
         if not self._metric_fns:
             raise _NoNetworkError(
                 "For Model.eval, the model argument 'metrics' can not be None or empty, "
                 "you should set the argument 'metrics' for model."
             )
+        _check_methods(callbacks, "eval")
+        params = self._params("eval", valid_dataset.get_dataset_size(), callbacks)
+        params.network = self._network
+        return self._evaluate(valid_dataset, CallbackList(callbacks), dataset_sink_mode, params)
+
+    def _evaluate(self, valid_dataset: Any, listed: CallbackList, sink: bool, params: Any) -> dict[str, Any]:
+        """Evaluate, and notify callbacks with the given parameters; between epochs these include the last loss."""
         network = self.eval_network
-        if network is None:
-            raise _NoNetworkError("loss_fn and eval_network are both None", where="Model.eval")
-        sink = dataset_sink_mode and get_context("device_target") != "CPU"
-        listed = CallbackList(callbacks)
-        params = self._params("eval", valid_dataset, valid_dataset.get_dataset_size(), callbacks)
-        params.update(valid_dataset=valid_dataset, eval_network=network, network=self._network)
-        if _epoch:
-            params.cur_epoch_num = _epoch
+        params.update(valid_dataset=valid_dataset, eval_network=network)
         context = RunContext(params)
+        between = "train_dataset" in params
         for metric in self._metric_fns.values():
             metric.clear()
         batches: Iterable[Any]
-        if sink:
+        if sink and get_context("device_target") != "CPU":
             batches = DatasetHelper.stepwise(valid_dataset)
             network = connect_network_with_dataset(network, batches)
         else:
@@ -265,13 +273,16 @@ class Model:
             params.cur_step_num += 1
             listed.notify("eval", "step_begin", context)
             params.net_outputs = outputs = network(*batch)
-            self._update(outputs)
             listed.notify("eval", "step_end", context)
+            self._update(outputs)
             if context.get_stop_requested():
                 break
-        metrics = {name: metric.eval() for name, metric in self._metric_fns.items()}
-        params.metrics = params.eval_results = metrics
         listed.notify("eval", "epoch_end", context)
+        params.metrics = metrics = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        if between:  # the loss is that of the last batch [2.10 observed]
+            loss = nn.Loss()
+            loss.update(outputs if self._eval_indexes is None else outputs[self._eval_indexes[0]])
+            params.eval_results = {**metrics, "eval_loss": loss.eval()}
         listed.notify("eval", "end", context)
         return metrics
 
@@ -317,7 +328,8 @@ class Model:
         valid_dataset : Dataset, optional
             The data set to evaluate on.
         valid_frequency : int or list of int
-            Evaluate every `valid_frequency` epochs, or after the listed epochs.
+            Evaluate every `valid_frequency` epochs, or after the listed epochs. Of MindSpore's callbacks, only
+            TimeMonitor is notified of the evaluation; a script's callbacks always are.
         valid_dataset_sink_mode : bool
             As in `eval`.
 
@@ -326,35 +338,64 @@ class Model:
         ScriptTypeError, ScriptValueError
             As in MindSpore.
         """
+        if not isinstance(valid_frequency, (int, list)):
+            raise ScriptTypeError(
+                f"For 'Model.fit', the type of 'valid_frequency' must be a list or an integer, but got type "
+                f"{type(valid_frequency)}."
+            )
         if valid_dataset is not None and not self._metric_fns:
             raise ScriptValueError(
                 "For 'Model.fit', if valid_dataset is not None, the model argument 'metrics' can not be"
                 "None or empty, you should set the argument 'metrics' for model."
             )
-        if valid_dataset is not None and not _is_frequency(valid_frequency):
-            raise ScriptTypeError(
-                f"For 'Model.fit', the type of 'valid_frequency' must be a list or an integer, but got type "
-                f"{type(valid_frequency)}."
-            )
+        _check_methods(callbacks, "fit")
+        listed = CallbackList([one for one in _listed(callbacks) if not _is_own(one) or isinstance(one, TimeMonitor)])
 
-        def evaluate(number: int, params: Any) -> None:
+        def evaluate(params: Any) -> None:
+            number = params.cur_epoch_num
             wanted = number % valid_frequency == 0 if isinstance(valid_frequency, int) else number in valid_frequency
-            if valid_dataset is not None and wanted:
-                found = self.eval(valid_dataset, callbacks, valid_dataset_sink_mode, _epoch=number)
-                params.eval_results = found
+            if valid_dataset is None or not wanted:
+                return
+            before = {name: params[name] for name in ("cur_step_num", "batch_num", "mode", "net_outputs")}
+            params.update(batch_num=valid_dataset.get_dataset_size(), mode="eval", cur_step_num=0)
+            self._evaluate(valid_dataset, listed, valid_dataset_sink_mode, params)
+            params.update(before)
 
         self._train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, evaluate)
 
 
-def _is_frequency(value: Any) -> bool:
-    return isinstance(value, (int, list)) and not isinstance(value, bool)
+def _listed(callbacks: Any) -> Sequence[Any]:
+    if callbacks is None:
+        return []
+    return callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def _is_own(callback: Any) -> bool:
+    """Whether the class of a callback has the name of one of MindSpore's."""
+    return type(callback).__name__ in own_callbacks.__all__
+
+
+def _check_methods(callbacks: Any, mode: str) -> None:
+    """Reject a script's callbacks with methods of the old names in `fit`, where both phases would call them."""
+    for callback in _listed(callbacks):
+        old = _OLD_NAMES & vars(type(callback)).keys()
+        if not old or _is_own(callback):
+            continue
+        text = (
+            f"For {type(callback).__name__} callback, {old} methods may not be supported in later version, "
+            f"Use methods prefixed with 'on_train' or 'on_eval' instead when using customized callbacks."
+        )
+        if mode == "fit":
+            raise ScriptValueError(text)
+        log.warning(text)
 
 
 def _positive(epoch: Any) -> None:
-    if isinstance(epoch, bool) or not isinstance(epoch, int):
+    if not isinstance(epoch, int):
         raise ScriptTypeError(f"The input value must be int, but got '{type(epoch).__name__}'")
-    if epoch <= 0:
-        raise ScriptValueError(f"The input value must be int and must > 0, but got '{epoch}' with type 'int'.")
+    if isinstance(epoch, bool) or epoch <= 0:
+        kind = ScriptTypeError if isinstance(epoch, bool) else ScriptValueError
+        raise kind(f"The input value must be int and must > 0, but got '{epoch}' with type '{type(epoch).__name__}'.")
 
 
 def _metrics(metrics: Any) -> dict[str, nn.Metric]:
@@ -363,10 +404,9 @@ def _metrics(metrics: Any) -> dict[str, nn.Metric]:
         return {}
     if isinstance(metrics, dict):
         return dict(metrics)
-    if not isinstance(metrics, (set, list, tuple)):
+    if not isinstance(metrics, set):
         raise ScriptTypeError(f"For 'get_metrics', the argument 'metrics' must be None, dict or set, but got {metrics}")
-    names = sorted(metrics) if isinstance(metrics, set) else list(metrics)
-    return {name: nn.get_metric_fn(name) for name in names}
+    return {name: nn.get_metric_fn(name) for name in sorted(metrics)}
 
 
 def __getattr__(name: str) -> Any:

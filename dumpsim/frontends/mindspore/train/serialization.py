@@ -41,8 +41,7 @@ def _field(number: int, payload: bytes) -> bytes:
 
 
 def _encoded(name: str, array: "np.ndarray[Any, Any]", title: str) -> bytes:
-    dims = array.shape or (0,)  # 0-d tensors have the single extent 0 [observed 2.10]
-    tensor = b"".join(_varint(1 << 3 | _VARINT) + _varint(dim) for dim in dims)
+    tensor = b"".join(_varint(1 << 3 | _VARINT) + _varint(dim) for dim in array.shape)
     tensor += _field(2, title.encode()) + _field(3, np.ascontiguousarray(array).tobytes())
     return _field(1, _field(1, name.encode()) + _field(2, tensor))
 
@@ -221,7 +220,15 @@ def load_param_into_net(
                 "For 'parameter_dict', the element in the argument 'parameter_dict' should be a 'str' and "
                 f"'Parameter' , but got {str} and {type(found)}."
             )
-        if found.shape != parameter.shape or (strict_load and found.dtype != parameter.dtype):
+        convertible = not strict_load and {found.dtype.kind, parameter.dtype.kind} in ({"float"}, {"int"})
+        if found.shape == parameter.shape and found.dtype != parameter.dtype and not convertible:
+            raise ScriptRuntimeError(
+                f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same type as "
+                f"{parameter.name} in the argument 'parameter_dict'. but got its type {parameter.dtype} in the "
+                f"argument 'net' and type {found.dtype} in the argument 'parameter_dict'.May you need to check "
+                "whether the checkpoint you loaded is correct."
+            )
+        if found.shape != parameter.shape:
             raise ScriptRuntimeError(
                 f"For 'load_param_into_net', {parameter.name} in the argument 'net' should have the same shape "
                 f"as {parameter.name} in the argument 'parameter_dict'. But got its shape {parameter.shape} in the "

@@ -45,7 +45,12 @@ def _size(size: Any, owner: str) -> tuple[int, int]:
     both = (size, size) if isinstance(size, int) and not isinstance(size, bool) else size
     if not isinstance(both, (tuple, list)) or len(both) != 2:
         raise ScriptTypeError("Size should be a single integer or a list/tuple (h, w) of length 2.", where=owner)
-    if any(isinstance(n, bool) or not isinstance(n, int) or n <= 0 for n in both):
+    for at, number in enumerate(both):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ScriptTypeError(
+                f"Argument size[{at}] with value {number} is not of type [<class 'int'>], but got {type(number)}."
+            )
+    if min(both) <= 0:
         raise ScriptValueError(f"invalid size {size}", where=owner, allowed=("positive int",))
     return both[0], both[1]
 
@@ -371,6 +376,11 @@ class Crop:
     """
 
     def __init__(self, coordinates: tuple[int, int], size: Any) -> None:
+        for at, number in enumerate(coordinates):
+            if number < 0:
+                raise ScriptValueError(
+                    f"Input coordinates[{at}] is not within the required interval of [0, {2**31 - 1}]."
+                )
         self.coordinates, self.size = tuple(coordinates), _size(size, "Crop")
 
     def __call__(self, value: Any) -> Array:
@@ -394,7 +404,7 @@ class CenterCrop:
         image = _image(value, "CenterCrop")
         lacking = [max(wanted - given, 0) for wanted, given in zip(self.size, image.shape, strict=False)]
         if any(lacking):
-            margins = [(lack // 2, lack - lack // 2) for lack in lacking]
+            margins = [(lack - lack // 2, lack // 2) for lack in lacking]
             image = np.pad(image, [*margins, *[(0, 0)] * (image.ndim - 2)])
         top, left = ((given - wanted) // 2 for wanted, given in zip(self.size, image.shape, strict=False))
         return _cut(image, top, left, self.size, "CenterCrop")
@@ -407,7 +417,7 @@ class RandomCrop(_Random):
     ----------
     size : int or pair of int
     padding : int, pair or four of int, optional
-        Zeros around the image: all sides, left/top and right/bottom, or left, top, right, bottom.
+        Zeros around the image: all sides, left/right and top/bottom, or left, top, right, bottom.
     pad_if_needed : bool
         Pad smaller images with zeros.
 
@@ -422,7 +432,7 @@ class RandomCrop(_Random):
         self.size = _size(size, "RandomCrop")
         sides = (0,) * 4 if padding is None else (padding,) * 4 if isinstance(padding, int) else tuple(padding)
         if len(sides) == 2:
-            sides = (sides[0], sides[0], sides[1], sides[1])
+            sides = (sides[0], sides[1], sides[0], sides[1])
         if len(sides) != 4 or any(n < 0 for n in sides):
             raise ScriptValueError(
                 f"invalid padding {padding}", where="RandomCrop", allowed=("a number", "a pair", "four numbers")

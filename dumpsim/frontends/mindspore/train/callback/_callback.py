@@ -33,7 +33,9 @@ class RunContext:
 
     def __init__(self, original_args: dict[str, Any]) -> None:
         if not isinstance(original_args, dict):
-            raise ScriptTypeError(f"The argument 'original_args' must be dict type, but got {type(original_args)}.")
+            raise ScriptTypeError(
+                f"The argument 'original_args' of RunContext should be dict type, but got {type(original_args)}."
+            )
         self._original_args = original_args
         self._stop_requested = False
 
@@ -130,10 +132,9 @@ class CallbackList:
     """All callbacks of a run, called in order."""
 
     def __init__(self, callbacks: Any) -> None:
-        if callbacks is None:
-            listed = []
-        else:
-            listed = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+        if not isinstance(callbacks, (list, tuple, Callback, type(None))):
+            raise ScriptTypeError("The 'callbacks' is not a Callback or a list of Callback.")
+        listed = [callbacks] if isinstance(callbacks, Callback) else list(callbacks or ())
         for callback in listed:
             if not isinstance(callback, Callback):
                 raise ScriptTypeError(

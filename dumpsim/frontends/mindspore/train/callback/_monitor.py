@@ -62,7 +62,7 @@ class LossMonitor(Callback):
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Print the metrics of the evaluation between epochs."""
         params = run_context.original_args()
-        metrics = params.get("eval_results")
+        metrics = params.get("metrics")
         if metrics:
             print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {metrics}", flush=True)
 

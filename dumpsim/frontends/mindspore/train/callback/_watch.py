@@ -7,6 +7,7 @@ import numpy as np
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import log
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
@@ -36,7 +37,7 @@ class _Watch(Callback):
         if mode not in ("auto", "min", "max"):
             raise ScriptValueError(f"mode should be 'auto', 'min' or 'max', but got {mode}.")
         self.monitor, self.min_delta, self.mode = monitor, min_delta, mode
-        self.patience, self.verbose = _count(patience), _flag(verbose)
+        self.patience, self.verbose = check_non_negative_int(patience), _flag(verbose)
         self._is_smaller_better = mode == "min" or (mode == "auto" and monitor in _SMALLER)
         self.wait = 0
         self.best = self._worst()
@@ -209,7 +210,7 @@ class ReduceLROnPlateau(_Watch):
             raise ScriptValueError(
                 f"The input value must be in range of (0.0, 1.0), but got {factor} with type 'float'."
             )
-        self.factor, self.cooldown, self.min_lr = factor, _count(cooldown), min_lr
+        self.factor, self.cooldown, self.min_lr = factor, check_non_negative_int(cooldown), min_lr
         self.cooldown_counter = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
@@ -336,14 +337,6 @@ class LambdaCallback(Callback):
 
 def _nothing(run_context: RunContext) -> None:
     """Do nothing, for an event without a function."""
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ScriptTypeError(f"The input value must be int, but got '{type(value).__name__}'")
-    if value < 0:
-        raise ScriptValueError(f"The input value must be int and must >= 0, but got '{value}' with type 'int'.")
-    return value
 
 
 def _flag(value: Any) -> bool:
