@@ -97,7 +97,7 @@ def _infer_shape(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _infer_line(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    start = tensor_of("LinSpace", abstracts[0], "start")
+    start, _ = (tensor_of("LinSpace", each, name) for each, name in zip(abstracts, ("start", "stop"), strict=False))
     return output(start.dtype, (value_of("LinSpace", abstracts[2], "num"),))
 
 

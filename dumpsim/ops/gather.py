@@ -240,9 +240,12 @@ def _grad_scatter_nd(b: GradBuilder, operands: Sequence[Any], out: Any, dout: An
     return None, b.emit("GatherNd", dout, operands[0]), None
 
 
+_UPDATE = ("input_x", "indices", "updates")
+
+
 def _infer_update(name: str) -> Any:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-        x = tensor_of(name, abstracts[0], "input_x")
+        x, _, _ = (tensor_of(name, each, what) for each, what in zip(abstracts, _UPDATE, strict=False))
         return output(x.dtype, x.shape)
 
     return infer

@@ -1,9 +1,14 @@
-"""What an operator says of its settings, and what its kernel takes where it is called with fewer."""
+"""Settings that a caller leaves out: in real MindSpore 2.10, and in a kernel that is called with fewer."""
 
 import inspect
+import json
+from pathlib import Path
 
 import pytest
+from ops.cases import CASES, arrays
+from ops.evaluator import abstract_of, operands_of
 
+from dumpsim.core.abstract import Abstract
 from dumpsim.ops import table
 from dumpsim.ops.table import find
 
@@ -16,14 +21,45 @@ def stated(definition):
     return dict(zip(definition.operands[first:], definition.defaults, strict=True)) | dict(definition.attrs)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_kernel_has_the_defaults_of_its_operator(name):
-    definition = find(name)
+RECORDED = json.loads((Path(__file__).parents[2] / "fixtures" / "ops" / "defaults.json").read_text("utf-8"))
+CALLS = {case.op: case for case in reversed(CASES)}  # the first case of each operator
+# names of settings whose values are numbers here, in the order of the numbers [2.10 observed]
+WORDS = {
+    "pad_mode": ("pad", "same", "valid"),
+    "data_format": ("nchw", "nhwc"),
+    "format": ("nchw", "nhwc"),
+    "reduction": ("sum", "mean", "none"),
+    "indexing": ("ij", "xy"),
+    "input_layout": ("bsh", "bnsd"),
+    "reduce": ("none", "add"),
+}
+# settings that a caller of the vendor's class must give or that its constructor converts, and those of another name
+OWN = {
+    "MaxPoolWithArgmaxV2": ("strides", "pads"),
+    "MaxPoolGradWithArgmaxV2": ("strides", "pads"),
+    "AvgPool3DGrad": ("pad_mode",),  # the rule gives it that of the operator
+    "KLDivLossGrad": ("reduction",),  # the rule divides by itself
+    "AdamWeightDecay": ("use_locking",),
+}
+
+
+def is_same(name, ours, theirs):
+    """Whether a value means the vendor's: words are numbers, lists are tuples, and one number may stand for several."""
+    if isinstance(theirs, str):
+        return theirs.lower() == (ours.lower() if isinstance(ours, str) else WORDS[name][ours])
+    if theirs is None or theirs == []:
+        return ours in (None, ())
+    if isinstance(ours, tuple):
+        return set(ours) == (set(theirs) if isinstance(theirs, list) else {theirs})
+    return ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool)
+
+
+def takes(definition, values):
+    """Check that a kernel called with fewer operands and settings computes with those of its operator."""
     try:
         parameters = inspect.signature(definition.kernel).parameters.values()
     except (TypeError, ValueError):  # a function that is written in C
         return
-    values = stated(definition)
     places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     for parameter in parameters:
         at = places.index(parameter) if parameter in places else len(definition.operands)
@@ -34,3 +70,21 @@ def test_a_kernel_has_the_defaults_of_its_operator(name):
         if isinstance(value, tuple) and not isinstance(parameter.default, tuple):
             (value,) = value  # one axis
         assert (parameter.default, type(parameter.default)) == (value, type(value)), key
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_is_declared_as_in_mindspore(name):
+    """Its kind, and the values of what is left out: in the operator, its kernel and its shape rule."""
+    definition = find(name)
+    recorded = RECORDED.get(name, {"prim_func": False, "defaults": {}})
+    assert definition.prim_func is recorded["prim_func"]
+    values = stated(definition)
+    takes(definition, values)
+    theirs = {key: value for key, value in recorded["defaults"].items() if key not in OWN.get(name, ())}
+    different = {key for key in theirs if key in values and not is_same(key, values[key], theirs[key])}
+    assert not different
+    if name in CALLS and name != "WeightQuantBatchMatmul":  # its case is of float32, for differences
+        operands = operands_of(CALLS[name], arrays(CALLS[name]))
+        operands += definition.defaults[len(definition.defaults) - len(definition.operands) + len(operands) :]
+        abstracts, attrs = [abstract_of(operand) for operand in operands], {**definition.attrs, **CALLS[name].attrs}
+        assert isinstance(definition.infer(abstracts, attrs), Abstract)
