@@ -42,6 +42,11 @@ NETS = {
     "r20261202_002_shared": "a function that applies an operator and nothing else takes the scope of its call",
     "h_optim": "a learning rate's Cast is its own, not the library's function that its first caller names",
     "h_jitgrad": "a record holds the last step of a jit function",
+    "r1_066_while": "where branches leave a loop, what follows it is one function, which each of them calls",
+    "r1_067_for": "callers of a library function with a branch share its sides where the types are the same",
+    "r1_099_jitstep": "indexes of a jit function's lookups are checked, and a record holds each step",
+    "r1_175_train": "the gradient of an operator that takes a weight itself takes it, too",
+    "r612_037_gradient": "a loop whose results nobody needs still calls what follows it",
     "h_avgpool": "means with padding are AvgPool3D between ExpandDims and Squeeze, also where nothing is padded",
     "h_crossaxes": "a loss of 3 axes is that of images of one row; weights are multiplied after a view",
     "h_padmodes": "PadV3 takes its amounts as a tensor, so the backend makes it anew, with its gradient",
@@ -75,6 +80,7 @@ def test_execution_orders_are_exact(name, rule):
     [
         ("r624_017_gradient", "what an unrolled loop passes on has the order in which its body reads it"),
         ("r628_017_gradient", "what the last turn of an unrolled loop passes on has gradients, and then no users"),
+        ("r20261224_017_gradient", "several uses of a rule with one gradient are one call, in a function of its own"),
         ("r621_037_gradient", "tuples of zero gradients stay nodes unless the functions are analysed again"),
     ],
 )
