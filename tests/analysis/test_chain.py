@@ -93,3 +93,61 @@ def test_landmarks_are_a_longest_chain_of_single_elements(first, second):
     assert pairs == sorted(pairs)
     assert [j for _, j in pairs] == sorted(j for _, j in pairs)
     assert len(pairs) == longest(tuple(first), tuple(second))
+
+
+def chosen(weights, late):
+    """The pairs of the heaviest chain by a whole table of sums, and the rule of what is preferred where two are equal.
+
+    From the end: a pair (late), or else to do without the element of the first sequence, whichever comes first in the
+    order of preference and loses nothing; the element of the second sequence is left out where neither does.
+    """
+    rows, columns = weights.shape
+    best = np.zeros((rows + 1, columns + 1))
+    for i in range(rows):
+        for j in range(columns):
+            taken = best[i, j] + weights[i, j] if weights[i, j] > 0 else -1.0
+            best[i + 1, j + 1] = max(taken, best[i, j + 1], best[i + 1, j])
+    pairs, i, j = [], rows, columns
+    while i and j:
+        taken = weights[i - 1, j - 1] > 0 and best[i, j] == best[i - 1, j - 1] + weights[i - 1, j - 1]
+        without = best[i, j] == best[i - 1, j]
+        if taken and (late or not without):
+            pairs.append((i - 1, j - 1))
+            i, j = i - 1, j - 1
+        elif without:
+            i -= 1
+        else:
+            j -= 1
+    return pairs[::-1]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 7), st.integers(0, 7), st.randoms(use_true_random=False), st.booleans())
+def test_of_chains_of_equal_weight_one_is_preferred(rows, columns, random, late):
+    weights = np.array([[random.choice([0, 0, 1, 1, 2, 3.5]) for _ in range(columns)] for _ in range(rows)], float)
+    weights = weights.reshape(rows, columns)
+    found = heaviest_chain(rows, columns, lambda i, lo, hi: weights[i, lo:hi], prefer_match=late)
+    assert found == chosen(weights, late)
+
+
+def test_early_and_late_pairs():
+    ones = np.ones((3, 1))
+    assert heaviest_chain(3, 1, lambda i, lo, hi: ones[i, lo:hi]) == [(0, 0)]
+    assert heaviest_chain(3, 1, lambda i, lo, hi: ones[i, lo:hi], prefer_match=True) == [(2, 0)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 30), min_size=20, max_size=60), st.integers(0, 2**32 - 1))
+def test_windows_find_nearly_all_that_a_whole_table_finds(first, seed):
+    """Of two sequences of which one lacks some elements; the pairs are real and increase whatever the windows are."""
+    random = np.random.default_rng(seed)
+    second = [value for value in first if random.random() > 0.15]
+    whole = heaviest_chain(len(first), len(second), equal(first, second))
+    window, chain.WINDOW = chain.WINDOW, 16
+    try:
+        pairs = heaviest_chain(len(first), len(second), equal(first, second))
+    finally:
+        chain.WINDOW = window
+    assert all(first[i] == second[j] for i, j in pairs)
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
+    assert len(pairs) >= 0.9 * len(whole) - 2

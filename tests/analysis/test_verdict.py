@@ -182,3 +182,155 @@ def test_nan_and_infinities_are_counted_in_files(tmp_path):
     assert condition(side(path, nan=1, positive_inf=0, negative_inf=0)) == Condition(nan=1)
     assert "x.npy" in condition(side(path)).error
     assert not Condition(error="x").bad
+
+
+BIG = (1 << 18) + 5  # more than a block
+
+
+def test_a_tensor_of_several_blocks_is_judged_as_a_whole():
+    random = np.random.default_rng(4)
+    golden = random.normal(size=BIG).astype(F)
+    own = golden + F(0.25)
+    own[[3, -1]] += F(4)  # in the first and in the last block
+    own[7], own[-2], golden[9], golden[-3] = NAN, INF, NAN, -INF
+    found = judge_arrays(own, golden, LOOSE, equal_nan=True)
+    x, y = own.astype(float), golden.astype(float)
+    both = np.isfinite(x) & np.isfinite(y)
+    with np.errstate(all="ignore"):
+        far = ~both | (np.abs(x - y) > 0.5 + 0.25 * np.abs(y))
+    assert (found.verdict, found.outside, found.count) == ("differs", int(far.sum()), BIG)
+    assert found.note == "2 NaN or Inf in A only; 2 NaN or Inf in B only"
+    assert found.relative == INF
+    own[~both] = golden[~both] = 1
+    found = judge_arrays(own, golden, LOOSE, equal_nan=True)
+    x, y = own.astype(float), golden.astype(float)
+    assert (found.verdict, found.outside) == ("differs", 2)
+    assert found.relative == pytest.approx(np.linalg.norm(x - y) / np.linalg.norm(y), rel=1e-9)
+    whole = np.arange(BIG)
+    assert judge_arrays(whole, whole.copy(), TIGHT, equal_nan=True).verdict == "equal"
+    other = whole.copy()
+    other[-1] -= 1
+    assert judge_arrays(whole, other, TIGHT, equal_nan=True).outside == 1
+    many = np.full(BIG, NAN, F)
+    assert judge_arrays(many, many.copy(), TIGHT, equal_nan=True).note == f"{BIG} NaN on both sides"
+
+
+@pytest.mark.parametrize(
+    "golden",
+    [
+        [1, 2, 3, 10], [1, 2, 3], [-1, -2, 3, 4, 100], [0, 0, 5, 7], [NAN, INF, 4], [0, 0], [], [1e9, 2, 3, 4],
+        [-1e9] * 3 + [2] * 4, [2e-9, 3e-9], list(range(100)),
+    ],
+)  # fmt: skip
+def test_a_scaled_tolerance_is_that_of_the_median_of_what_is_not_zero(golden):
+    golden = np.array(golden, F)
+    sizes = np.abs(golden.astype(float))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    median = float(np.median(sizes)) if sizes.size else 1.0
+    found = judge_arrays(golden + F(1), golden, Tolerance(rtol=0.5, atol=0.25, scaled=True), equal_nan=True)
+    if golden.size:
+        assert found.tolerance.atol == pytest.approx(0.25 * max(median, 1e-5), rel=1e-9)
+        assert (found.tolerance.rtol, found.tolerance.scaled) == (0.5, False)
+    else:
+        assert (found.verdict, found.tolerance) == ("equal", None)
+
+
+@pytest.mark.parametrize(("size", "step"), [(65535, 1), (131072, 3), (196608, 3), (262144, 5)])
+def test_the_size_of_a_large_tensor_is_that_of_a_sample(size, step):
+    """Every third or fifth element: an odd step does not follow the rows of an even width."""
+    golden = np.arange(1, size + 1, dtype=np.float64)
+    found = judge_arrays(golden + 1, golden, Tolerance(rtol=0.0, atol=0.25, scaled=True), equal_nan=True)
+    assert found.tolerance.atol == 0.25 * np.median(golden[::step])
+
+
+def test_masks_do_not_count_in_a_relative_difference():
+    """Elements of more than a thousand times the typical size, 2: the golden side without them has 2, 2, 1999."""
+    golden = F([2, 2, -1e9, 1999, 2001])
+    own = golden + F([1, 0, 0, 0, 0])
+    found = judge_arrays(own, golden, TIGHT, equal_nan=True)
+    size = float(np.median(np.abs(golden)))
+    kept = golden[np.abs(golden) <= 1000 * size].astype(float)
+    assert found.relative == pytest.approx(1 / np.linalg.norm(kept), rel=1e-6)
+    masks = F([-1e9, -1e9, 1, 1, 1])
+    found = judge_arrays(masks + F([0, 0, 1, 0, 0]), masks, TIGHT, equal_nan=True)
+    assert found.relative == pytest.approx(1 / math.sqrt(3), rel=1e-6)
+
+
+def test_measures_are_those_of_unequal_pairs_that_are_asked_for(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.npy", "b.npy")]
+    for own, other, known in (
+        (F([1, 2]), F([1, 3]), True), (F([1, 2]), F([1, 2]), False), (np.int8([1]), np.int8([2]), True),
+        (np.array([True]), np.array([False]), True), (np.complex64([1]), np.complex64([2]), True),
+    ):  # fmt: skip
+        np.save(paths[0], own)
+        np.save(paths[1], other)
+        sides = [side(path) for path in paths]
+        assert (judge(Task(left=sides[0], right=sides[1], tolerance=LOOSE)).distance is not None) is known
+        assert judge(Task(left=sides[0], right=sides[1], tolerance=LOOSE, measures=False)).distance is None
+
+
+def statistics_of(own, other, tolerance=LOOSE, equal_nan=True, shapes=((4,), (4,)), dtypes=("float32", "float32")):
+    sides = [
+        side(dtype=kind, shape=shape, **row) for row, shape, kind in zip((own, other), shapes, dtypes, strict=True)
+    ]
+    return judge(Task(left=sides[0], right=sides[1], tolerance=tolerance, equal_nan=equal_nan))
+
+
+def test_rows_of_padded_tensors_say_which_is_which():
+    own, other = {"max": 3.0, "min": 1.0, "avg": 2.0}, {"max": 3.0, "min": 0.0, "avg": 2.0 * 6 / 32}
+    shapes = (2, 3, 1, 1), (2, 1, 1, 1, 16)
+    note = "(2, 3, 1, 1) is (2, 1, 1, 1, 16) on the device"
+    found = statistics_of(own, other, TIGHT, shapes=shapes)
+    assert (found.verdict, found.note, found.relative) == ("equal", note, 0.0)
+    found = statistics_of(other, own, TIGHT, shapes=shapes[::-1])
+    assert (found.verdict, found.note) == ("equal", note)
+    assert (found.shapes, found.dtypes) == (shapes[::-1], ("float32", "float32"))
+    found = statistics_of({**own, "max": 9.0}, other, TIGHT, shapes=shapes)
+    assert (found.verdict, found.outside, found.note) == ("differs", 1, f"{note}, max 9 and 3")
+    found = statistics_of(own, other, shapes=((2, 3), (3, 3)))
+    assert (found.verdict, found.relative, found.note) == ("shape", INF, "(2, 3) and (3, 3)")
+    assert statistics_of(own, own, shapes=((), (3, 3))).verdict == "equal"  # a shape that the dump does not name
+    assert statistics_of(own, own, shapes=((2, 3), (6,))).verdict == "equal"
+
+
+def test_digests_decide_for_one_type_alone():
+    one, other = {"md5": "x", "sha1": "s", **ROW}, {"md5": "x", "sha1": "t", "max": 0.0}
+    found = statistics_of(one, other)
+    assert (found.verdict, found.count, found.relative, found.note) == ("equal", 1, 0.0, "the same md5")
+    found = statistics_of(one, other, dtypes=("float32", "float16"))
+    assert (found.verdict, found.note) == ("differs", "max 4 and 0")
+    found = statistics_of({"md5": "x", **ROW}, {"md5": "y", **ROW, "max": 9.0})
+    assert (found.verdict, found.note, found.count) == ("differs", "max 4 and 9", 4)
+    found = statistics_of({"md5": "x", "sha1": "s", **ROW}, {"md5": "y", "sha1": "t", **ROW})
+    assert (found.verdict, found.note, found.outside) == ("close", "another md5, another sha1", 0)
+
+
+def test_nan_in_rows_is_a_difference_on_demand():
+    row = {**ROW, "avg": NAN}
+    assert statistics_of(row, row).verdict == "equal"
+    found = statistics_of(row, row, equal_nan=False)
+    assert (found.verdict, found.outside, found.count, found.note) == ("differs", 1, 4, "avg nan and nan")
+    found = statistics_of(row, {**row, "max": 99.0}, equal_nan=False)
+    assert (found.outside, found.note) == (2, "max 4 and 99, avg nan and nan")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "relative"),
+    [
+        ({"l2norm": 8.0}, {"l2norm": 6.0}, 2 / 6), ({"max": 4.0, "l2norm": 8.0}, {"max": 4.0, "l2norm": 6.0}, 1 / 4),
+        ({"max": 4.0, "min": -9.0}, {"max": 4.0, "min": -8.0}, 1 / 8), ({"max": 1.0}, {"max": 0.0}, INF),
+        ({"max": 1.0, "nan": 2}, {"max": 1.0, "nan": 1}, 0.0), ({"nan": 2}, {"nan": 1}, NAN),
+        ({"max": INF, "min": 1.0}, {"max": INF, "min": 2.0}, 1 / 2), ({"max": INF}, {"max": 1.0}, INF),
+        ({"max": 1.0}, {"max": NAN}, INF), ({"avg": 3.0, "max": 4.0}, {"avg": 2.0, "max": 4.0}, 1 / 4),
+    ],
+)  # fmt: skip
+def test_a_relative_difference_of_rows(own, other, relative):
+    """Four elements: a norm of 8 is 4 for each of them."""
+    assert statistics_of(own, other).relative == pytest.approx(relative, nan_ok=True)
+
+
+@pytest.mark.parametrize(("norm", "atol"), [(1.0, 0.125), (2.0, 0.25), (8.0, 0.25)])
+def test_rows_are_scaled_down_alone(norm, atol):
+    """Four elements of norm 1 are of size 1/2; for larger elements RTOL is enough."""
+    found = statistics_of({"l2norm": norm + 1}, {"l2norm": norm}, Tolerance(rtol=0.0, atol=0.25, scaled=True))
+    assert found.tolerance == Tolerance(rtol=0.0, atol=atol)
