@@ -219,8 +219,14 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if not name.endswith(_WORDS) and name not in ("TypeVar", "cast"):
-            self.generic_visit(node)
+        if name.endswith(_WORDS) or name in ("TypeVar", "cast"):
+            return
+        self.visit(node.func)
+        for argument in (*node.args, *node.keywords):
+            if name == "reshape" and ast.unparse(argument) == "-1":
+                self._replace(argument, "1", "arithmetic")  # numpy takes -2 for -1
+            else:
+                self.visit(argument)
 
     # -- what is changed
 

@@ -68,6 +68,12 @@ def test_each_kind_of_place_is_found_once_and_words_are_left_alone():
     }
 
 
+def test_any_negative_number_is_the_rest_of_a_shape():
+    """numpy takes -2 for -1, so that only the sign changes something."""
+    found = [site.new_line for site in mutate.sites("x.py", "y = x.reshape(-1, 3)\nz = x.sum(-1)")]
+    assert found == ["y = x.reshape(1, 3)", "y = x.reshape(-1, 4)", "z = x.sum(1)", "z = x.sum(-2)"]
+
+
 def test_every_mutation_of_the_package_is_python():
     for name in ("dump/summary.py", "ops/pool.py", "codecs/npy.py", "graph/mindspore/cut.py", "tensor/metrics.py"):
         text = (mutate.ROOT / "dumpsim" / name).read_text("utf-8")
