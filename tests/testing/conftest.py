@@ -1,8 +1,11 @@
 """Pytest sessions of their own, for the tests of the plugin."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -45,9 +48,23 @@ def section(output: str, title: str) -> str:
     return "\n".join(lines[at + 1 : end]).strip()
 
 
+@contextlib.contextmanager
+def session_in_this_process(folder: Path) -> Iterator[io.StringIO]:
+    """Collect what an inner session prints, and forget the modules that it has imported from its folder."""
+    output, finders, paths = io.StringIO(), list(sys.meta_path), list(sys.path)
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            yield output
+    finally:
+        sys.meta_path[:], sys.path[:] = finders, paths
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(str(folder)):
+                del sys.modules[name]
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run pytest on one test file; returns its output."""
+    """Run pytest on one test file; returns its output. Without workers the session is one of this process."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     outer = [name for name in os.environ if name.startswith("PYTEST_")]  # the outer session and its xdist
     for name in [*outer, "CI", "BUILD_NUMBER", "COLUMNS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR"]:
@@ -58,10 +75,17 @@ def run(tmp_path, monkeypatch):
         path.write_text(text)
         load = [] if INSTALLED else ["-p", "dumpsim.testing.plugin"]
         unused = ["cacheprovider", "hypothesispytest", "benchmark", "anyio"]
-        unused += [] if {"-n", "--dist"} & set(options) else ["xdist"]
+        workers = bool({"-n", "--dist"} & set(options))
+        unused += [] if workers else ["xdist", "faulthandler"]
         load += [f"-pno:{name}" for name in unused]
-        command = [sys.executable, "-m", "pytest", *load, "-q", "--strict-markers", str(path)]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path, check=False)
-        return done.stdout + done.stderr
+        arguments = [*load, "-q", "--strict-markers", str(path), *options]
+        if workers:
+            command = [sys.executable, "-m", "pytest", *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+            return done.stdout + done.stderr
+        monkeypatch.chdir(tmp_path)
+        with session_in_this_process(tmp_path) as output:
+            pytest.main(arguments)
+        return output.getvalue()
 
     return run_file
