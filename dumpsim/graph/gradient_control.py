@@ -141,16 +141,22 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     gradients are used directly. [observed 2.10: r611_037, r88_037]
     """
     drops = builder.drops_unused()
-    wanted = outer_of(node, needed if drops else {id(value) for value in uses(node)})
+    asked = needed if drops else {id(value) for value in uses(node)}
+    outer = outer_of(node, asked)
+    # what a gradient of a branch takes, its sides know as parameters
+    taken = node.operands[2 : 2 + len(node.blocks[0].parameters)]
+    received = [at for at, value in enumerate(taken) if id(value) in asked and has_gradient(value)]
+    wanted = [*outer, *(taken[at] for at in received)]
     assert isinstance(node.abstract, TupleType)
     blank = _blank(node, dout, builder)
     live = [at for at, gradient in enumerate(dout) if gradient is not None]
     sides = []
     for name, block in zip(("then", "else"), node.blocks, strict=True):
-        with builder.block(name) as graph, builder.formal(wanted):
+        own = [*outer, *(block.parameters[at] for at in received)]
+        with builder.block(name) as graph, builder.formal(own):
             seeds: dict[int, Any] = {at: argument_of(graph, node.abstract.items[at]) for at in live}
             seeds |= {at: _passed(dout[at], builder) for at in live if isinstance(dout[at], Constant)} | blank
-            found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), wanted, nodes_of_block(block))
+            found = reverse(*seeded(block, [seeds.get(at) for at in range(len(dout))]), own, nodes_of_block(block))
         sides.append((graph, found))
     places = [i for i in range(len(wanted)) if any(found[i] is not None for _, found in sides)]
     if not places:
@@ -171,8 +177,9 @@ def _branch(node: Node, dout: Sequence[Any], needed: set[int], builder: ControlB
     if not drops:
         control_of(backward).kept = set(range(len(places)))
     control_of(node).backward, control_of(node).is_differentiated = backward, True
-    asked = [i for i, place in enumerate(places) if id(wanted[place]) in needed]
-    found_by = [(wanted[places[i]], builder.item(backward, i)) for i in asked]
+    found_by = [
+        (wanted[place], builder.item(backward, i)) for i, place in enumerate(places) if id(wanted[place]) in needed
+    ]
     return [*found_by, *_of_condition(node, needed, builder)]
 
 

@@ -304,3 +304,141 @@ def test_iterations_that_end_early(make, sign):
     np.testing.assert_allclose(by_w.asnumpy(), expected, rtol=2e-2, atol=2e-2)
     expected = differences(lambda array: float(net(Tensor(array)).asnumpy()), x, 1e-2)
     np.testing.assert_allclose(by_x.asnumpy(), expected, rtol=2e-2, atol=2e-2)
+
+
+class Weighted(nn.Cell):
+    """A branch between functions whose gradients use its result and its operands."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([2.0, 3.0], np.float32)), name="w")
+
+    def construct(self, x, n):
+        y = x * self.w
+        if n > 0:
+            y = y * y * x
+        else:
+            y = y + ops.sin(x)
+        return ops.tanh(y).sum()
+
+
+def weighted(x, n):
+    y = x * np.array([2.0, 3.0])
+    return np.tanh(y * y * x if n > 0 else y + np.sin(x)).sum()
+
+
+class Powers(nn.Cell):
+    """A loop with a weight before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([2.0, 3.0], np.float32)), name="w")
+
+    def construct(self, x, n):
+        y = x * self.w
+        while n > 0:
+            y = y * ops.sin(x)
+            n = n - 1
+        return (y * y).sum()
+
+
+def powers(x, n):
+    return ((x * np.array([2.0, 3.0]) * np.sin(x) ** n) ** 2).sum()
+
+
+class Left(nn.Cell):
+    """A loop that a branch in a branch leaves, with code after both branches."""
+
+    def construct(self, x, n):
+        y = x
+        while n > 0:
+            if x.sum() > 1:
+                y = y * ops.sin(x)
+                if n > 2:
+                    y = y + x
+                    break
+            else:
+                y = y * y
+                if n > 3:
+                    y = ops.exp(y)
+            y = y * 0.5
+            n = n - 1
+        return (y * y).sum()
+
+
+def left(x, n):
+    y = x
+    while n > 0:
+        if x.sum() > 1:
+            y = y * np.sin(x)
+            if n > 2:
+                y = y + x
+                break
+        else:
+            y = y * y
+            if n > 3:
+                y = np.exp(y)
+        y = y * 0.5
+        n -= 1
+    return (y * y).sum()
+
+
+class Slope(nn.Cell):
+    """The gradient of a network."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def construct(self, x, n):
+        return ops.grad(self.net)(x, n)
+
+
+class Descent(nn.Cell):
+    """A loop of steps along the gradient of a network."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def construct(self, x, n):
+        i = n
+        while i > 0:
+            x = x - 0.1 * ops.grad(self.net)(x, n)
+            i = i - 1
+        return x
+
+
+@pytest.mark.parametrize("n", [3, -1])
+def test_second_gradients_pass_through_the_gradient_of_a_branch(n):
+    """What follows the branch depends on its result. [2.10 observed: 2.8956149 and 12.456376 for n = 3]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x = np.array([0.5, 0.25], np.float32)
+    found = ops.grad(Slope(Weighted()))(Tensor(x), Tensor(n, ms.int32)).asnumpy()
+    expected = wide_differences(lambda a: wide_differences(lambda b: weighted(b, n), a, 1e-4).sum(), x + 0.0, 1e-4)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    if n == 3:
+        np.testing.assert_allclose(found, [2.8956149, 12.456376], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 2, 4])
+@pytest.mark.parametrize("x", [(0.5, 0.25), (0.9, 0.8)])
+def test_a_loop_left_from_a_branch_in_a_branch(x, n):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    found = ops.grad(Left())(Tensor(np.array(x, np.float32)), Tensor(n, ms.int32)).asnumpy()
+    np.testing.assert_allclose(found, wide_differences(lambda a: left(a, n), np.array(x)), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("net", "function", "observed"),
+    [(Weighted, weighted, [0.1416189, 0.05375179]), (Powers, powers, [0.45561546, 0.24879451])],
+)
+def test_gradients_taken_in_a_loop(net, function, observed):
+    """[2.10 observed]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x = np.array([0.5, 0.25])
+    found = Descent(net())(Tensor(x.astype(np.float32)), Tensor(3, ms.int32)).asnumpy()
+    for _ in range(3):
+        x = x - 0.1 * wide_differences(lambda a: function(a, 3), x)
+    np.testing.assert_allclose(found, x, rtol=1e-4)
+    np.testing.assert_allclose(found, observed, rtol=1e-5)
