@@ -103,7 +103,7 @@ class _Parser:
     def alternative(self) -> str:
         """Terms one after the other."""
         parts: list[str] = []
-        while self.at < len(self.text) and self.peek() not in "|)" + _QUANTIFIERS:
+        while self.peek() not in "|)" + _QUANTIFIERS:  # the empty text at the end is in every text
             parts.append(self.term())
         return "".join(parts)
 

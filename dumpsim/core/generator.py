@@ -53,9 +53,8 @@ def _words(seed: int, count: int) -> Array:
     blocks = np.arange(-(-count // 4), dtype=np.uint64)
     low, high = seed & _WORD, seed >> 32 & _WORD
     zeros = np.zeros_like(blocks)
-    parts = _philox((blocks & np.uint64(_WORD), blocks >> np.uint64(32), zeros + np.uint64(low),
-                     zeros + np.uint64(high)), (low, high))  # fmt: skip
-    return np.stack(parts, axis=1).reshape(-1)[:count]
+    parts = _philox((blocks, zeros, zeros + np.uint64(low), zeros + np.uint64(high)), (low, high))
+    return np.stack(parts, axis=1).ravel()[:count]
 
 
 def mixed_seed(first: int, second: int) -> int:
@@ -91,7 +90,7 @@ def normal(seed: int, count: int, mean: float, sigma: float) -> Array:
     radius = np.sqrt(-2.0 * np.log(drawn[0::2])) * sigma
     angle = 2.0 * _PI * drawn[1::2]
     pairs = np.stack([mean + radius * np.cos(angle), mean + radius * np.sin(angle)], axis=1)
-    return pairs.reshape(-1)[:count]
+    return pairs.ravel()[:count]
 
 
 def truncated_normal(seed: int, count: int, low: float, high: float, mean: float, sigma: float) -> Array:

@@ -62,7 +62,7 @@ class RegularFile:
         """Read the next `count` bytes, or up to the size that the file had when it was opened."""
         left = self.size if count is None else count
         first = os.read(self.descriptor, left)
-        if len(first) in (0, left):
+        if len(first) == left:
             return first
         parts = [first]
         left -= len(first)
@@ -74,7 +74,7 @@ class RegularFile:
     def read_into(self, target: memoryview, offset: int) -> int:
         """Fill `target` from `offset` on; return the number of bytes read."""
         done = 0
-        while done < target.nbytes and (count := os.preadv(self.descriptor, [target[done:]], offset + done)):
+        while count := os.preadv(self.descriptor, [target[done:]], offset + done):
             done += count
         return done
 

@@ -1,5 +1,6 @@
 """Generators: known answers of their authors, of the C++ library (libstdc++), and the distributions they stand for."""
 
+import cmath
 import math
 import struct
 from statistics import NormalDist
@@ -7,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from dumpsim.core import generator
 from dumpsim.core.generator import (
     Mersenne,
     Mersenne64,
@@ -72,6 +74,109 @@ def test_numbers_have_the_distribution_that_is_asked_for():
         bottom, top = bell.cdf(low), bell.cdf(high)
         want = [bell.inv_cdf(bottom + share * (top - bottom)) for share in tenths]
         np.testing.assert_allclose(shares(cut), want, atol=0.03)
+
+
+def words(seed, count):
+    """The words of a seed's stream, from numbers in [0, 1) that have all their bits."""
+    return (uniform(seed, count, 0, 1) * 2**32).astype(np.uint64).tolist()
+
+
+@pytest.mark.parametrize(("mean", "sigma"), [(0.0, 1.0), (3.0, 0.5), (-2.0, 0.1)])
+def test_normal_numbers_are_the_coordinates_of_points_in_the_plane(mean, sigma):
+    """Of two words, 23 bits each, one gives the radius and one the angle (Box and Muller)."""
+    mean, sigma = float(np.float32(mean)), float(np.float32(sigma))
+    drawn = [(word & 0x7FFFFF) / 2**23 for word in words(5, 40)]
+    points = [
+        cmath.rect(math.sqrt(-2 * math.log(first)) * sigma, 2 * math.pi * second)
+        for first, second in zip(drawn[::2], drawn[1::2], strict=True)
+    ]
+    want = [mean + part for point in points for part in (point.real, point.imag)]
+    np.testing.assert_allclose(normal(5, 40, mean, sigma), want, rtol=0, atol=1e-6 * (abs(mean) + sigma))
+
+
+def test_the_smallest_number_has_a_finite_radius(monkeypatch):
+    """A word whose 23 bits are zero counts as 1e-7; the angle is a quarter turn."""
+    monkeypatch.setattr(generator, "_words", lambda seed, count: np.array([1 << 23, 1 << 21], np.uint64))
+    assert normal(0, 2, 0.0, 1.0) == pytest.approx(
+        [0.0, math.sqrt(-2 * math.log(float(np.float32(1e-7))))], rel=1e-12, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mean", "sigma"), [(-2, 2, 0, 1), (2.5, 4.5, 3.0, 0.5), (-math.inf, 2, 3, 0.5)]
+)
+def test_truncated_numbers_are_at_their_share_of_the_distribution(low, high, mean, sigma):
+    bell = NormalDist(mean, sigma)
+    bottom, top = bell.cdf(low), bell.cdf(high)
+    for word, number in zip(words(9, 50), truncated_normal(9, 50, low, high, mean, sigma), strict=True):
+        assert (bell.cdf(number) - bottom) / (top - bottom) == pytest.approx(word / 2**32, abs=1e-5)
+
+
+def test_uniform_numbers_scale_with_their_bounds_in_float32():
+    low, high = float(np.float32(-0.1)), float(np.float32(0.7))
+    want = [low + (high - low) * (word / 2**32) for word in words(3, 20)]
+    assert uniform(3, 20, -0.1, 0.7) == pytest.approx(want, rel=1e-15)
+
+
+def test_the_minimal_standard_generator_is_its_recurrence():
+    """Multiply by 16807 modulo 2**31 - 1; a seed of 0 counts as 1. [ISO C++ rand.predef]"""
+    for seed, skipped in ((1, 0), (0, 0), (2**31 - 1, 3), (12345, 7), (2**40, 100)):
+        state = seed % (2**31 - 1) or 1
+        states = []
+        for _ in range(skipped + 9):
+            state = state * 16807 % (2**31 - 1)
+            states.append(state)
+        for count in (1, 2, 3, 8, 9):
+            want = [np.float32(one - 1) / np.float32(2**31) for one in states[skipped : skipped + count]]
+            assert minimal_standard(seed, skipped, count).tolist() == [float(one) for one in want]
+    state = 1
+    for _ in range(10_000):
+        state = state * 16807 % (2**31 - 1)
+    assert state == 1043618065  # the 10000th number of minstd_rand0
+    assert minimal_standard(1, 9999, 1) == np.float32(1043618064) / np.float32(2**31)
+
+
+def test_the_10000th_number_of_both_twisters():
+    """[ISO C++ rand.predef]"""
+    narrow, wide, skipped = Mersenne(5489), Mersenne64(5489), Mersenne64(5489)
+    for _ in range(9999):
+        narrow.word()
+        wide.word()
+    skipped.skip(9999)
+    assert (narrow.word(), wide.word(), skipped.word()) == (4123659995, 9981545732273789042, 9981545732273789042)
+
+
+@pytest.mark.parametrize("count", [0, 1, 311, 312, 313, 623, 624, 625, 1000])
+def test_skipped_numbers_are_those_that_would_have_been_drawn(count):
+    drawn, skipped = Mersenne64(7), Mersenne64(7)
+    for _ in range(count):
+        drawn.word()
+    skipped.skip(count)
+    assert [skipped.word() for _ in range(3)] == [drawn.word() for _ in range(3)]
+    drawn.skip(5)
+    skipped.skip(2)
+    skipped.skip(3)
+    assert skipped.word() == drawn.word()
+
+
+def test_a_long_shuffle_takes_one_index_from_each_number(monkeypatch):
+    """Where the indices of two elements do not fit into one number; here from four elements on."""
+    monkeypatch.setattr(generator, "_WORD", 15)
+
+    class Listed:
+        def __init__(self):
+            self.asked = []
+
+        def below(self, count):
+            self.asked.append(count)
+            return 0
+
+    source = Listed()
+    assert shuffled("abcd", source) == ["d", "a", "b", "c"]
+    assert source.asked == [2, 3, 4]
+    source = Listed()
+    assert shuffled("abc", source) == ["c", "a", "b"]
+    assert source.asked == [6]
 
 
 @pytest.mark.parametrize("draw", [lambda n: uniform(3, n, 0, 1), lambda n: normal(3, n, 0, 1)])

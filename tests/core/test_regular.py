@@ -83,6 +83,20 @@ def test_limits(place):
         list(file.lines(3))
 
 
+@pytest.mark.parametrize("ends", [b"\n", b""])
+def test_the_longest_line(place, ends):
+    for longest, given in ((5, (5,)), (1 << 20, ())):  # the second is the default
+        (place / "file").write_bytes(b"ab\n" + b"x" * (longest - len(ends)) + ends)
+        with open_regular(place / "file") as file:
+            assert [len(line) for line in file.lines(*given)] == [3, longest]
+        (place / "file").write_bytes(b"ab\n" + b"x" * (longest + 1 - len(ends)) + ends)
+        with (
+            open_regular(place / "file") as file,
+            pytest.raises(UnreadableError, match=rf"file:2: the line is longer than {longest} bytes \[DS-FIL-002\]$"),
+        ):
+            list(file.lines(*given))
+
+
 def test_what_does_not_exist_is_a_missing_file_too(place):
     for below in (None, place):
         with pytest.raises(FileNotFoundError, match="none: does not exist") as caught:
@@ -105,6 +119,8 @@ def test_nothing_is_left_open(place):
         with pytest.raises(UnreadableError):
             open_regular(place / name, below=place)
     regular_names(place, below=place)
+    regular_names(place / "folder", below=place)
+    assert read_bytes(place / "folder/inner", 1, below=place) == b"x"
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -113,6 +129,9 @@ def test_a_file_is_read_whole_however_little_comes_at_once(tmp_path, monkeypatch
     content = bytes(range(256)) * 5
     (tmp_path / "file").write_bytes(content)
     read, preadv = os.read, os.preadv
+    for most in (1, 2):
+        monkeypatch.setattr(os, "read", lambda descriptor, count, most=most: read(descriptor, min(count, most)))
+        assert read_bytes(tmp_path / "file", 1 << 20) == content
     monkeypatch.setattr(os, "read", lambda descriptor, count: read(descriptor, min(count, 100)))
     monkeypatch.setattr(os, "preadv", lambda descriptor, parts, at: preadv(descriptor, [p[:100] for p in parts], at))
     with open_regular(tmp_path / "file", 1 << 20) as file:

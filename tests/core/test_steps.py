@@ -33,6 +33,49 @@ def test_numbers_beyond_64_bits_are_reported_and_leave_the_others_alone():
     assert 3 in steps
 
 
+LARGEST = 2**64 - 1  # of unsigned long, which has 20 digits
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges", "oversized", "idle"),
+    [
+        (f"{LARGEST}", ((LARGEST, LARGEST),), (), ()),
+        (f"{LARGEST + 1}", (), (f"{LARGEST + 1}",), ()),
+        (f"0-{LARGEST}", ((0, LARGEST),), (), ()),
+        (f"{LARGEST + 1}-{LARGEST + 2}|7", ((7, 7),), (f"{LARGEST + 1}", f"{LARGEST + 2}"), ()),
+        ("0" * 500 + "7", ((7, 7),), (), ()),
+        ("0" * 500 + f"{LARGEST}", ((LARGEST, LARGEST),), (), ()),
+        ("1" + "0" * 20, (), ("1" + "0" * 20,), ()),
+        ("1" * 5000, (), ("1" * 5000,), ()),
+        ("8-5|3-3|1-|-2|1-2-3||4", ((8, 5), (3, 3), (4, 4)), (), ("8-5", "1-", "-2", "1-2-3", "")),
+    ],
+    ids=range(9),
+)
+def test_what_a_text_selects_and_what_it_cannot(text, ranges, oversized, idle):
+    steps = Steps.parse(text)
+    assert steps == Steps(text=text, ranges=ranges, oversized=oversized, idle=idle)
+    assert str(steps) == text
+    assert steps.never == (not any(low <= high for low, high in ranges))
+
+
+def test_all_iterations():
+    steps = Steps.parse("all")
+    assert steps == Steps(text="all", every=True)
+    assert not steps.never
+    assert "3" not in Steps.parse("3")
+    assert 3 in Steps.parse("3")
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [("All", "all"), ("A L L", "all"), ("0, 2", "0|2"), ("1 - 3", "1-3"), ("", None), (" ", None), ("a", None)],
+)
+def test_the_text_that_was_meant(text, nearest):
+    with pytest.raises(DumpConfigError) as caught:
+        Steps.parse(text)
+    assert (caught.value.nearest, caught.value.code) == (nearest, "DS-CFG-020")
+
+
 @pytest.mark.parametrize("text", REFUSED)
 def test_refused_texts(text):
     with pytest.raises(DumpConfigError) as caught:
