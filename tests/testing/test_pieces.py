@@ -1,15 +1,28 @@
 """Small pieces of the plugin, called directly."""
 
+import io
+import json
 import sys
+import unittest
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, DeviceError, DumpConfigError
+from dumpsim.core.settings import RunSettings
+from dumpsim.runtime.session import Session
+from dumpsim.testing.dump_dir import DumpDir
+from dumpsim.testing.faults import Faults
 from dumpsim.testing.golden import _plain, place
-from dumpsim.testing.localranks import _below, _noted, short
+from dumpsim.testing.localranks import LocalRanks, _below, _noted, short
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.outcome import Outcome, output_sections, rank_sections
-from dumpsim.testing.ranks import _meant, named
+from dumpsim.testing.plugin import _faults, _register_workers, _settings
+from dumpsim.testing.rankoutput import RankCapture, RankOutput
+from dumpsim.testing.ranks import _meant, asked, check, marker_of, misspelt, named, sizes
+from dumpsim.testing.rankworld import RankWorld
 from dumpsim.testing.treediff import _graph_text
 
 
@@ -133,3 +146,308 @@ def test_trees_of_tests_have_places_of_their_own(tmp_path):
     assert len(set(places)) == len(names)
     assert places[0] == tmp_path / "test_net" / "test_a"
     assert places[2] == tmp_path / "test_net" / "T.test_a"
+
+
+# ---------------------------------------------------------------- the marker ranks
+class Node:
+    """A test with markers, the innermost first."""
+
+    name, cls = "test_net", None
+
+    def __init__(self, *marks, obj=print, callspec=None):
+        self.marks, self.obj = [mark.mark for mark in marks], obj
+        if callspec is not None:
+            self.callspec = SimpleNamespace(params=callspec[0], marks=[mark.mark for mark in callspec[1]])
+
+    def iter_markers(self, name=None):
+        return (mark for mark in self.marks if name in (None, mark.name))
+
+    def get_closest_marker(self, name):
+        return next(self.iter_markers(name), None)
+
+
+RANKS = pytest.mark.ranks
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        (RANKS(size=4), "(size=...): unknown keyword 'size'; allowed: numbers only: ranks(4)"),
+        (RANKS(4, size=4), "(size=...): unknown keyword 'size'; allowed: numbers only: ranks(4)"),
+        (RANKS, "(): no number of ranks is given; allowed: ranks(4), several: ranks(1, 2, 4)"),
+        (RANKS(0), "(0): 0 is not a number of ranks; allowed: 1 or more"),
+        (RANKS(True), "(True): True is not a number of ranks; allowed: 1 or more"),
+        (RANKS([2]), "([2]): [2] is not a number of ranks; allowed: 1 or more (did you mean 'ranks(2)'?)"),
+        (RANKS(1, 2, 1), "(1, 2, 1): 1 is given twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_marker_is_refused_whole(mark, said):
+    with pytest.raises(BadInputError) as caught:
+        sizes(mark.mark)
+    assert str(caught.value) == f"@pytest.mark.ranks{said} [DS-TST-004]"
+
+
+def test_how_many_ranks_a_test_has():
+    assert sizes(RANKS(1, 3).mark) == (1, 3)
+    plain, several = Node(RANKS(4), RANKS(2)), Node(RANKS(1, 3), callspec=({"world": 3}, []))
+    outer = Node(RANKS(4), callspec=({"value": 1}, [RANKS(2), pytest.mark.slow]))
+    assert [asked(marker_of(node), node) for node in (plain, several, outer)] == [4, 3, 2]
+    for node in (plain, several, outer):
+        check(marker_of(node), node)
+    assert marker_of(Node()) is None
+
+
+def test_tests_that_cannot_run_on_ranks_are_refused():
+    async def coroutine():
+        pass
+
+    case = Node(RANKS(2))
+    case.cls = unittest.TestCase
+    allowed = "allowed: plain test functions, methods of plain classes [DS-TST-004]"
+    for node, said in (
+        (case, f"@pytest.mark.ranks: test_net is a method of unittest.TestCase; {allowed}"),
+        (Node(RANKS(2), obj=coroutine), f"@pytest.mark.ranks: test_net is a coroutine; {allowed}"),
+        (Node(RANKS(2, 4)), "@pytest.mark.ranks(2, 4): several numbers in pytest.param(..., marks=...); allowed: one "
+                            "number [DS-TST-004]"),
+    ):  # fmt: skip
+        with pytest.raises(BadInputError) as caught:
+            check(marker_of(node), node)
+        assert str(caught.value) == said
+    both = Node(RANKS(8), callspec=({"world": 2}, [RANKS(2, 4)]))
+    with pytest.raises(BadInputError, match="several numbers"):
+        check(marker_of(both), both)
+    case.cls = int
+    check(marker_of(case), case)
+
+
+def test_a_marker_that_is_nearly_ranks():
+    near = Node(pytest.mark.slow)
+    near.marks.append(SimpleNamespace(name="rank"))
+    assert misspelt(near) == "rank"
+    assert misspelt(Node(pytest.mark.slow)) is None
+
+
+# ---------------------------------------------------------------- the other markers
+def test_settings_of_a_test_are_those_of_its_markers_the_inner_one_first():
+    npu = pytest.mark.npu
+    assert _settings(Node()) == (RunSettings(manifest=None, quiet=True), {})
+    inner = npu(chip="910A", environment={"A": "1"}), npu(chip="910B", seed=3, environment={"A": "0", "B": "2"})
+    assert _settings(Node(*inner)) == (
+        RunSettings(manifest=None, quiet=True, chip="910A", seed=3), {"A": "1", "B": "2"}
+    )  # fmt: skip
+    with pytest.raises(pytest.UsageError, match=r"such as device='gpu'; got \('gpu',\)"):
+        _settings(Node(npu("gpu")))
+
+
+def test_faults_of_a_test_are_those_of_all_its_markers():
+    mark = pytest.mark.faults
+    one, two, three = ({"kind": kind} for kind in ("kill", "hang", "delay"))
+    assert _faults(Node()) == ([], True)
+    assert _faults(Node(mark(one, two), mark(three))) == ([one, two, three], True)
+    assert _faults(Node(mark(one), mark(two, strict=False))) == ([one, two], False)
+    assert _faults(Node(mark(one, strict=True))) == ([one], True)
+    with pytest.raises(pytest.UsageError, match=r"takes fault objects and strict=, got 'strict_'"):
+        _faults(Node(mark(one, strict_=True)))
+
+
+class Config:
+    """The options of a session, and the plugins that it has."""
+
+    def __init__(self, dist, *plugins, tx=()):
+        self.options, self.registered, self.pluginmanager = {"dist": dist, "tx": list(tx)}, [], self
+        self.plugins = plugins
+
+    def getoption(self, name):
+        return self.options[name]
+
+    def hasplugin(self, name):
+        return name in self.plugins
+
+    def register(self, plugin, name=None):
+        self.registered.append((plugin, name))
+
+
+def test_a_session_has_as_many_ranks_as_workers():
+    for tx, count in ((["4*popen"], 4), (["popen", "2*popen//python=x", "popen"], 4), (["popen"], 1)):
+        config = Config("each", "xdist", tx=tx)
+        _register_workers(config)
+        ((controller, name),) = config.registered
+        assert (controller._size, name) == (count, None)
+        controller.pytest_unconfigure()
+    for config, said in (
+        (Config("each"), "pytest-xdist is not installed, or switched off"),
+        (Config("no", "xdist"), "there are no workers"),
+        (Config("load", "xdist"), "with --dist load each test runs on one worker alone"),
+    ):  # fmt: skip
+        with pytest.raises(pytest.UsageError, match=f"^--dumpsim-ranks=xdist: {said}"):
+            _register_workers(config)
+        assert config.registered == []
+
+
+# ---------------------------------------------------------------- fixtures
+def test_a_dump_directory_writes_the_config_and_describes_itself(tmp_path):
+    variables, why = {}, ["nothing ran"]
+    dump = DumpDir(tmp_path / "dump", variables.__setitem__, why_nothing=lambda: why[0])
+    none = "nothing was dumped: the test did not call dump_dir.configure()"
+    assert repr(dump) == f"<DumpDir {dump.path}: 0 files, no config; {none}>"
+    assert dump.why_empty() == none
+    path = dump.configure(saved_data="statistic", iteration="0|2", e2e={"trans_flag": False})
+    assert path == tmp_path / "data_dump.json"
+    # what is dumped where nothing is said: all tensors of all operators in all steps, on eight devices
+    assert json.loads(path.read_text()) == {
+        "common_dump_settings": {
+            "op_debug_mode": 0, "dump_mode": 0, "path": str(dump.path), "net_name": "Net", "iteration": "0|2",
+            "saved_data": "statistic", "input_output": 0, "kernels": [], "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": False},
+    }  # fmt: skip
+    assert variables == {"MINDSPORE_DUMP_CONFIG": str(path)}
+    assert [one.name for one in tmp_path.iterdir()] == ["data_dump.json"]
+    assert repr(dump) == f"<DumpDir {dump.path}: 0 files, config data_dump.json; nothing ran>"
+    (dump / "b").mkdir(parents=True)
+    (dump / "b" / "c.npy").touch()
+    (dump / "a.csv").touch()
+    assert dump.files() == ["a.csv", "b/c.npy"]
+    assert dump.files("*.npy") == ["b/c.npy"]
+    why[0] = ""
+    assert repr(dump) == f"<DumpDir {dump.path}: 2 files, config data_dump.json>"
+    assert DumpDir(dump.path, variables.__setitem__).why_empty() == ""
+
+
+def test_fields_and_values_of_a_config_are_checked_where_they_are_given(tmp_path):
+    dump = DumpDir(tmp_path / "dump", {}.__setitem__)
+    for fields, said in (
+        ({"e2e": {"enabel": True}}, "dump_dir.configure(e2e: enabel=...): unknown field of a dump config (did you mean "
+                                    "'enable'?) [DS-TST-002]"),
+        ({"net_name": {1}}, "dump_dir.configure: not JSON: Object of type set is not JSON serializable [DS-TST-002]"),
+    ):  # fmt: skip
+        with pytest.raises(DumpConfigError) as caught:
+            dump.configure(**fields)
+        assert str(caught.value) == said
+    with pytest.raises(DumpConfigError, match=r"dump_dir\.configure\(dump_mode=\.\.\.\): "):
+        dump.configure(dump_mode=77)
+    assert list(tmp_path.iterdir()) == []
+    dump.configure(saved_dat="full", dump_mode=77, check=False)
+
+
+def test_faults_say_how_many_are_active():
+    faults = Faults(Session(RunSettings(device="cpu"), environment={}))
+    injector = faults({"kind": "overflow", "op": "Add"}, {"kind": "overflow", "op": "Add"})
+    assert faults.strict == [injector]
+    injector.launch("Add", "Default/Add-op0")
+    assert repr(faults) == "Faults(2 active, none pending)"
+    faults({"kind": "overflow", "op": "Add"}, strict=False)
+    assert faults.strict == [injector]
+    faults()
+    assert repr(faults) == "Faults(none active)"
+
+
+def test_what_the_fixture_world_says_of_itself():
+    world = RankWorld(Path("."), LocalRanks)
+    assert repr(world) == "<RankWorld>"
+    assert repr(RankWorld(Path("."), LocalRanks, marked=4)) == "<RankWorld of 4 ranks>"
+    assert world.run(lambda: (repr(world), world.rank, world.size, world.gather(world.rank)), 2) == [
+        (f"<RankWorld: rank {rank} of 2>", rank, 2, [0, 1]) for rank in range(2)
+    ]
+    assert world.members is None
+    assert [job.size for job in world.jobs] == [2]
+    allowed = "allowed: @pytest.mark.ranks(4) before the test, world.run(function, 4)"
+    for misspelling, said in (
+        (None, f"world.rank: this code does not run on a rank; {allowed} [DS-TST-004]"),
+        ("rank", f"world.rank: this code does not run on a rank, and the test's marker is 'rank'; {allowed} (did you "
+                 "mean 'ranks'?) [DS-TST-004]"),
+    ):  # fmt: skip
+        with pytest.raises(BadInputError) as caught:
+            _ = RankWorld(Path("."), LocalRanks, misspelt=misspelling).rank
+        assert str(caught.value) == said
+    for count in (0, True, "2", 1.0):
+        with pytest.raises(BadInputError, match="is not a number of ranks; allowed: 1 or more"):
+            world.run(print, count)
+    with pytest.raises(
+        BadInputError, match=r"world\.run: the test runs on ranks already; allowed: calling the function"
+    ):
+        world.run(lambda: world.run(print, 1), 1)
+
+
+@pytest.mark.parametrize(("leaving", "have"), [((1,), "rank 1, which has"), ((1, 2), "ranks 1, 2, which have")])
+def test_who_waits_for_ranks_that_have_ended_says_so(leaving, have):
+    world = RankWorld(Path("."), LocalRanks)
+    with pytest.raises(DeviceError, match=rf"rank 0 waits at world.barrier\(\) for {have} ended \[DS-TST-005\]"):
+        world.run(lambda: world.rank in leaving or world.barrier(), 1 + len(leaving))
+
+
+def test_ranks_that_skip_or_fail_are_told_apart():
+    ranks = LocalRanks(3)
+
+    def body():
+        if ranks.rank == 0:
+            ranks.meet("barrier")
+        if ranks.rank == 1:
+            pytest.skip("no")
+        raise ValueError("bad\nmore")
+
+    with pytest.raises(ValueError, match="bad"):
+        ranks.run(body)
+    assert [outcome.line() for outcome in ranks.outcomes] == [
+        "stopped: rank 2 has raised ValueError", "skipped: no", "failed: ValueError: bad",
+    ]  # fmt: skip
+    ranks = LocalRanks(2)
+    with pytest.raises(pytest.skip.Exception, match="0"):
+        ranks.run(lambda: pytest.skip(str(ranks.rank)))
+    ranks = LocalRanks(2)
+    with pytest.raises(KeyError):
+        ranks.run(lambda: {}["x"])
+    assert [outcome.line() for outcome in ranks.outcomes] == [
+        "failed: KeyError: 'x'", "not started: rank 0 has raised KeyError",
+    ]  # fmt: skip
+
+
+def test_ranks_that_meet_elsewhere_or_for_ever_are_named():
+    ranks = LocalRanks(2)
+    with pytest.raises(DeviceError, match=r"rank 1 is at two where rank 0 came to one \[DS-TST-005\]"):
+        ranks.run(lambda: ranks.meet(("one", "two")[ranks.rank]))
+    ranks = LocalRanks(2)
+    assert ranks.run(lambda: [ranks.meet("one", ranks.rank), ranks.meet("two", -ranks.rank)]) == [
+        [{0: 0, 1: 1}, {0: 0, 1: -1}]
+    ] * 2  # fmt: skip
+
+
+def test_output_of_a_rank_is_its_own(capsys):
+    class Shared:
+        disabled_for = 0
+
+        @contextmanager
+        def disabled(self):
+            self.disabled_for += 1
+            sys.stdout = outer
+            yield
+
+    outer, shared = io.StringIO(), Shared()
+    before = sys.stdout, sys.stderr
+    output = RankOutput(3, live=False)
+    capture = RankCapture(output, shared)
+    try:
+        output.install()
+        print("one\u00e9\r")
+        print("two", file=sys.stderr)
+        assert capture.readouterr() == ("one\u00e9\r\n", "two\n")
+        assert capture.readouterr() == ("", "")
+        print("more")
+        with capture.disabled():
+            print("outside")
+        print("again")
+        assert output.take() == ("more\nagain\n", "")
+        sys.stdout.buffer.write(b"\xff")
+        assert capture.readouterr().out == "\ufffd"
+    finally:
+        sys.stdout, sys.stderr = before
+    assert (outer.getvalue(), shared.disabled_for) == ("outside\n", 1)
+    live = RankOutput(3, live=True)
+    try:
+        live.install()
+        print("seen")
+        print("part", end="")
+        assert live.take() == ("", "")
+    finally:
+        sys.stdout, sys.stderr = before
+    assert capsys.readouterr().out == "[rank 3] seen\n[rank 3] part\n"

@@ -3,7 +3,61 @@
 import fcntl
 import os
 
+import pytest
+
+from dumpsim.testing import rollcall
 from dumpsim.testing.rollcall import RollCall
+
+
+@pytest.fixture
+def roll(tmp_path):
+    made = RollCall(tmp_path, rank=0, size=3)
+    yield made
+    made.close()
+
+
+def test_words_have_a_topic_and_a_rank(roll, tmp_path):
+    assert roll.said("test-0/arrived") == {}
+    roll.say("test-0/arrived", "mine \u00e9")
+    roll.say("test-0/empty")
+    (tmp_path / "test-0" / "arrived.2").write_text("theirs")
+    assert roll.said("test-0/arrived") == {0: "mine \u00e9", 2: "theirs"}
+    assert roll.said("test-0/arrived", [1, 2]) == {2: "theirs"}
+    assert roll.said("test-0/empty") == {0: ""}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank_0.lock", "test-0"]  # no parts are left
+    assert (tmp_path / "rank_0.lock").read_text() == str(os.getpid())
+    assert (tmp_path / "rank_0.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_first_reason_to_stop_is_that_of_all(roll, tmp_path):
+    assert roll.stopped() == ""
+    assert roll.stop("one") == "one"
+    assert roll.stop("two") == "one"
+    assert roll.stopped() == "one"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank_0.lock", "stopped"]
+
+
+def test_who_has_ended_and_who_has_not_come_yet(roll, tmp_path, monkeypatch):
+    (tmp_path / "rank_1.lock").write_text("77")
+    assert roll.lost() == {1: "worker gw1, process 77"}  # rank 2 may start later
+    assert roll.lost([0, 2]) == {}
+    (tmp_path / "left.1").write_text("")
+    assert roll.lost([1]) == {1: "worker gw1, whose tests have ended"}
+    assert RollCall.describe({1: "a", 2: "b"}) == "rank 1 (a) and rank 2 (b)"
+    now = [roll._since + 120]
+    monkeypatch.setattr(rollcall.time, "monotonic", lambda: now[0])
+    assert roll.lost([2]) == {}
+    now[0] += 0.5
+    assert roll.lost([2]) == {2: "worker gw2, which has not started"}
+
+
+def test_a_rank_leaves_once(tmp_path):
+    one = RollCall(tmp_path, rank=0, size=1)
+    one.close()
+    assert (tmp_path / "left.0").read_text() == ""
+    (tmp_path / "left.0").unlink()
+    one.close()
+    assert not (tmp_path / "left.0").exists()
 
 
 def test_two_ranks_see_at_once_that_a_third_has_ended(tmp_path):

@@ -1,17 +1,24 @@
 """One rank among workers, with what the others say written by hand."""
 
 import json
+import os
 import pickle
+import unittest
 from base64 import b64encode
 
 import pytest
 
 from dumpsim.core.errors import DeviceError, PeerError
-from dumpsim.core.settings import RunSettings
+from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.device.chip import chip
+from dumpsim.device.device import Device
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.device.task import Task, TaskKind
 from dumpsim.testing import workerranks
 from dumpsim.testing.outcome import Outcome
 from dumpsim.testing.rollcall import RollCall
 from dumpsim.testing.workerranks import WorkerRanks
+from dumpsim.world.context import current
 from dumpsim.world.ending import RankStopped
 
 NODE = "tests/test_net.py::test_step"
@@ -168,3 +175,69 @@ def test_the_first_rank_stays_until_nobody_needs_it(ranks, others):
     (others.folder / "test-0" / "reported.2").unlink()
     others.die(2)
     ranks._await_ends()
+
+
+# ---------------------------------------------------------------- the body
+@pytest.fixture
+def alone(tmp_path):
+    """The one rank of a test, which serves itself."""
+    roll, settings = RollCall(tmp_path, rank=0, size=1), RunSettings(seed=5)
+    token = f"{os.getpid():016x}-more"  # the address is unique on the machine
+    made = WorkerRanks(roll, "test-0", NODE, 1, token=token, settings=settings, environment={"MINE": "7"})
+    yield made, lambda: json.loads(roll.said("test-0/ended")[0])
+    roll.close()
+
+
+def test_a_rank_has_a_context_of_its_own(alone):
+    ranks, ended = alone
+
+    def body():
+        context = current()
+        assert ranks.meet("golden", 5) == {0: 5}
+        names = ("RANK_ID", "RANK_SIZE", "DEVICE_ID", "MINE", VARIABLE)
+        return (context.rank, context.size, context.device_id, *(os.environ[name] for name in names))
+
+    assert ranks.run(body) == [(0, 1, 0, "0", "1", "0", "7", RunSettings(seed=5).to_text())]
+    assert "MINE" not in os.environ
+    (outcome,) = ranks.outcomes
+    assert (outcome.line(), outcome.error) == ("passed", None)
+    assert (ended()["state"], ended()["kind"]) == ("passed", "NoneType")
+
+
+def test_how_the_body_of_a_rank_ends(alone):
+    ranks, ended = alone
+    for error, state, line in (
+        (ValueError("one\ntwo"), "failed", "failed: ValueError: one"),
+        (pytest.skip.Exception("no"), "skipped", "skipped: no"),
+        (unittest.SkipTest("not"), "skipped", "skipped: not"),
+        (RankStopped("rank 0 is stopped: rank 1 has raised E"), "stopped", "stopped: rank 1 has raised E"),
+    ):  # fmt: skip
+        closed = []
+
+        def body(error=error, closed=closed):
+            current().at_close(lambda: closed.append(1))
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            ranks.run(body)
+        assert caught.value is error
+        assert closed == [1]
+        (outcome,) = ranks.outcomes
+        assert (outcome.state, outcome.line()) == (state, line)
+        assert (outcome.error is error) is (state != "stopped")
+        assert ended()["state"] == state
+
+
+def test_an_error_of_the_last_tasks_is_the_ranks(alone):
+    ranks, _ = alone
+
+    def body():
+        def fail(task):
+            raise OSError("disk full")
+
+        device = Device(chip("910B"), scheduler=current().world.get(Scheduler), environment={})
+        device.stream(0).launch(Task(kind=TaskKind.AICORE, name="a", work=fail))
+
+    with pytest.raises(OSError, match="disk full"):
+        ranks.run(body)
+    assert ranks.outcomes[0].line() == "failed: OSError: disk full"
