@@ -32,7 +32,7 @@ def _convert(to: argparse.ArgumentParser) -> None:
         help="a directory with converters of your own in format_convert/; they are run")  # fmt: skip
     add("-out", "--output", dest="output_path", default=None, type=safe_path_string,
         help="the directory of the results; the working directory if it is left out")  # fmt: skip
-    add("-v", "--version", dest="dump_version", type=int, choices=(1, 2), default=2,
+    add("-v", "--version", dest="dump_version", type=int, choices=(1, 2),
         help="1: a bare protobuf, 2: header and data; the file itself tells which it is")  # fmt: skip
     add("-t", "--type", dest="type", choices=TYPES, default="npy", help="the kind of the results; npy by default")
 
@@ -98,7 +98,7 @@ def _compare(to: argparse.ArgumentParser) -> None:
     add("-max", "--max_cmp_size", dest="max_cmp_size", type=int, default=0,
         help="the largest tensor to compare (not supported)")  # fmt: skip
     add("-advisor", dest="advisor", action="store_true", help="advice on the result (not supported)")
-    add("-v", "--version", dest="dump_version", type=int, choices=(1, 2), default=2,
+    add("-v", "--version", dest="dump_version", type=int, choices=(1, 2),
         help="1: a bare protobuf, 2: header and data; the file itself tells which it is")  # fmt: skip
     add("-op", "--op_name", dest="op_name", default="", help="one operator, element by element (not supported)")
     one = to.add_mutually_exclusive_group()
