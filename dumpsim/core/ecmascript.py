@@ -290,7 +290,7 @@ class _Parser:
         if mark not in ":.=":
             return "char", "["
         end = self.text.find(f"{mark}]", self.at + 1)
-        if end < 0:
+        if end == -1:
             raise PatternError("Unexpected end of character class.")
         name = self.text[self.at + 1 : end]
         self.at = end + 2

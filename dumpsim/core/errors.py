@@ -53,7 +53,7 @@ def nearest(value: object, allowed: Iterable[object]) -> str | None:
     known = meant(str(value), legal)
     if known is not None:
         return known or None
-    found = get_close_matches(str(value).lower(), [one.lower() for one in legal], n=1, cutoff=0.5)
+    found = get_close_matches(str(value).lower(), [one.lower() for one in legal], cutoff=0.5)
     if not found:
         return None
     return next(one for one in legal if one.lower() == found[0])

@@ -86,8 +86,8 @@ class KernelRules:
                 duplicates.append(text)
             else:
                 found[text] = _rule(text, index, patterns)
-        order = {"regex": 0, "name": 1, "type": 2}
-        rules = tuple(sorted(found.values(), key=lambda rule: (order[rule.kind], rule.text.encode())))
+        order = ("regex", "name", "type")
+        rules = tuple(sorted(found.values(), key=lambda rule: (order.index(rule.kind), rule.text.encode())))
         return cls(rules=rules, duplicates=tuple(duplicates))
 
     def match(self, full_name: str) -> "KernelRule | None":

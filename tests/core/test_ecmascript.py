@@ -96,6 +96,36 @@ def test_error_texts_are_those_of_the_real_library(case):
         ("^^a$$", "a", True),
         ("(^a)|b", "b", True),
         ("(a*)*", "aaa", True),
+        (r"\d+", "12", True),
+        (r"\d*x", "12x", True),
+        (r"(?=(a+?))\1b", "aab", False),  # lazy: the look-ahead takes one letter
+        (r"(?=(a+))\1b", "aab", True),
+        ("a{2,3}?", "", False),
+        ("a+?", "", False),
+        ("a*?", "", True),
+        ("a??", "", True),
+        ("a{2,2}", "aa", True),
+        ("a{2,2}", "aaa", False),
+        ("a{0}", "", True),
+        (r"(?:(a))\1", "aa", True),
+        ("a||b", "", True),
+        ("()", "", True),
+        (r"[^\d]", "a", True),
+        ("[^[:alpha:]]", "1", True),
+        ("[^a]", "^", True),
+        ("[[=]=]]", "]", True),
+        ("[[=^=]a]", "^", True),
+        ("[[.].]]", "]", True),
+        ("[[.^.]]", "^", True),
+        ("[a^]", "^", True),
+        ("[.]", "x", False),
+        ("[*]", "*", True),
+        (r"[a\-z]", "b", False),
+        (r"[a\-z]", "-", True),
+        (r"[\0]", "\0", True),
+        (r"\0", "\0", True),
+        (r"\01", "\0" + "1", True),
+        (r"\-\/\_", "-/_", True),
     ],
 )
 def test_full_match(pattern, text, matches):
@@ -127,6 +157,9 @@ def test_escapes_of_numbers_have_two_or_four_digits(pattern, text):
         (r"(a)\10", "Back-reference index exceeds current sub-expression count."),
         (r"(?:a)\1", "Back-reference index exceeds current sub-expression count."),
         ("[[:WORD:]]", "Invalid character class."),
+        ("[[::]]", "Invalid character class."),
+        ("[[:]", "Unexpected end of character class."),
+        (r"[\1]", "Unexpected character in bracket expression."),
         ("[[:^alpha:]]", "Invalid character class."),
     ],
 )
@@ -134,3 +167,13 @@ def test_what_the_library_refuses(pattern, message):
     with pytest.raises(PatternError) as caught:
         compile_pattern(pattern)
     assert str(caught.value) == message
+
+
+def test_assertions_take_no_quantifier_and_numbers_need_their_group():
+    for pattern in (r"\b*", r"\B+a", "^*a", "$*", "(?=a)*a", "a|*"):
+        with pytest.raises(PatternError, match=r"^Mismatched '\(' and '\)' in regular expression$"):
+            compile_pattern(pattern)
+    for pattern in (r"\8", r"\10", "(a)" * 9 + r"\10"):
+        with pytest.raises(PatternError, match=r"^Back-reference index exceeds current sub-expression count\.$"):
+            compile_pattern(pattern)
+    assert compile_pattern("(a)" * 10 + r"\10").fullmatch("a" * 11)

@@ -1,6 +1,7 @@
 """The table of statistics against every list of statistics that there is."""
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import fields
@@ -13,7 +14,17 @@ import pytest
 from dumpsim.analysis import apitree
 from dumpsim.codecs import opcsv, statcsv
 from dumpsim.core.record import Record
-from dumpsim.core.statistic import CATEGORIES, DIGESTS, MEASURED, NAMES, NOT_FINITE, REAL, STATISTICS, TITLES
+from dumpsim.core.statistic import (
+    CATEGORIES,
+    DIGESTS,
+    MEASURED,
+    NAMES,
+    NOT_FINITE,
+    REAL,
+    STATISTICS,
+    TITLES,
+    printed,
+)
 from dumpsim.modes.profile import find, names
 from dumpsim.tensor.device_stats import DeviceStatistics, device_statistics
 from dumpsim.tensor.stats import Statistics, statistics
@@ -39,6 +50,65 @@ def test_merge_rules_are_those_of_the_whole(row):
         assert row.merge.combine(*parts) == whole or whole != whole
         assert row.merge.combine(row.merge.start, parts[1]) == parts[1] or parts[1] != parts[1]
     assert getattr(statistics([]), row.name) == row.merge.start
+
+
+NAN = math.nan
+NUMBERS = {"bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"}
+HALVES = {"bfloat16", "float16", "float32"}
+# title, category, place in the list of categories, GE's title, types of the device's kernel [spec mindspore 4.1, 4.4]
+# [spec ge 3.7]
+ROWS = {
+    "max": ("Max Value", "max", 0, "Max Value", NUMBERS),
+    "min": ("Min Value", "min", 1, "Min Value", NUMBERS),
+    "avg": ("Avg Value", "avg", 2, "Avg Value", NUMBERS),
+    "l2norm": ("L2Norm Value", "l2norm", 11, "l2norm", HALVES),
+    "count": ("Count", "count", 3, "Count", None),
+    "negative": ("Negative Zero Count", "negative zero count", 4, None, None),
+    "positive": ("Positive Zero Count", "positive zero count", 5, None, None),
+    "zero": ("Zero Count", "zero count", 9, None, None),
+    "nan": ("NaN Count", "nan count", 6, "Nan Count", None),
+    "positive_inf": ("Positive Inf Count", "positive inf count", 8, "Positive Inf Count", None),
+    "negative_inf": ("Negative Inf Count", "negative inf count", 7, "Negative Inf Count", None),
+}
+
+
+def test_rows_are_those_of_the_documents():
+    assert [printed(1.5)] == ["1.5"]
+    assert list(ROWS) == list(NAMES)
+    for row in STATISTICS:
+        title, category, listed, ge, kinds = ROWS[row.name]
+        assert (row.title, row.category, row.listed) == (title, category, listed)
+        assert (row.ge and row.ge.title) == ge
+        assert row.count == (row.name not in ("max", "min", "avg", "l2norm"))
+        assert row.not_finite == (row.name in ("nan", "positive_inf", "negative_inf"))
+        extremum = row.name in ("max", "min")
+        assert row.device == (
+            {} if kinds is None else {"high": kinds | ({"bool"} if extremum else set()), "low": kinds}
+        )
+        if row.ge is not None:
+            assert (row.ge.processor, row.ge.optional) == (row.name != "l2norm", row.name != "count")
+    assert [(row.name, row.category, row.title, row.listed) for row in DIGESTS] == [
+        ("md5", "md5", "MD5", 10), ("sha1", "hash", "SHA1", 12), ("sha1", "hash:sha1", "SHA1", 13),
+        ("md5", "hash:md5", "MD5", 14),
+    ]  # fmt: skip
+    assert REAL == ("max", "min", "avg", "l2norm")
+    assert NOT_FINITE == ("nan", "positive_inf", "negative_inf")
+    assert MEASURED == REAL + NOT_FINITE
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "larger", "smaller"),
+    [
+        (1.0, 2.0, 2.0, 1.0), (2.0, 1.0, 2.0, 1.0), (0.0, -0.0, 0.0, 0.0), (-0.0, 0.0, -0.0, -0.0),
+        (NAN, 1.0, NAN, NAN), (1.0, NAN, NAN, NAN), (NAN, NAN, NAN, NAN), (-math.inf, math.inf, math.inf, -math.inf),
+        (math.inf, NAN, NAN, NAN),
+    ],
+)  # fmt: skip
+def test_extrema_of_two_parts(one, other, larger, smaller):
+    """Of equal ones the first counts, with its sign; one NaN is enough."""
+    rules = {row.name: row.merge for row in STATISTICS}
+    assert repr(rules["max"].combine(one, other)) == repr(larger)
+    assert repr(rules["min"].combine(one, other)) == repr(smaller)
 
 
 def test_names_titles_and_categories_are_unique():
