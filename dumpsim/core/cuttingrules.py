@@ -148,8 +148,8 @@ def _matmul(op: Operator) -> Scheme:
     if op.op_type == "MatMul" and a == b and not any(flags) and prod(a) == op.devices:
         labels = _axes(2)
         return Scheme(matrix=_matrix(a), inputs=[labels, labels], outputs=[labels], gathers=True)
-    rows = a[-2:][::-1] if flags[0] else a[-2:]
-    columns = b[-2:][::-1] if flags[1] else b[-2:]
+    rows = (a[-1], a[-2]) if flags[0] else (a[-2], a[-1])
+    columns = (b[-1], b[-2]) if flags[1] else (b[-2], b[-1])
     if rows[1] != columns[0]:
         raise strategy_error(
             op,
@@ -379,17 +379,17 @@ def _conv(op: Operator) -> Scheme:
 
 
 def _logits(op: Operator) -> Scheme:
-    """Losses over classes: the class axis is not cut, and outputs with one value per row lack it."""
-    row, label = op.strategy[0], op.strategy[-1]
-    if row[-1] != 1 or (label[-1] != 1 and len(label) == len(row)):
+    """A loss over classes: the class axis is not cut, and the output with one value per row lacks it."""
+    (batch, classes), (rows, columns) = op.strategy
+    if classes != 1 or columns != 1:
         raise strategy_error(
-            op, f"The strategy corresponding to axis dimension is not 1, input: {row[-1]}, label: {label[-1]}"
+            op, f"The strategy corresponding to axis dimension is not 1, input: {classes}, label: {columns}"
         )
-    if any(one != row[: len(one)] for one in op.strategy):
+    if batch != rows:
         raise strategy_error(op, "Strategies of relevant dimensions are not equal.")
-    labels = _axes(len(row))
-    outputs = [labels if len(shape) == len(row) else labels[: len(shape)] for shape in op.outputs]
-    return Scheme(matrix=_matrix(row), inputs=[labels[: len(shape)] for shape in op.shapes], outputs=outputs)
+    labels = _axes(2)
+    outputs = [labels[: len(shape)] for shape in op.outputs]
+    return Scheme(matrix=_matrix(op.strategy[0]), inputs=[labels, labels], outputs=outputs)
 
 
 def _tile(op: Operator) -> Scheme:

@@ -109,6 +109,9 @@ CASES = {
     "batch of the second": (
         "BatchMatMul", [(4, 8), (3, 2, 8, 6)], [(2, 1), (3, 2, 1, 2)], 24, lambda x, y, c: [x @ y], {}, {},
     ),
+    "uncut batch of the second": (
+        "BatchMatMul", [(4, 8), (3, 2, 8, 6)], [(2, 1), (1, 2, 1, 2)], 8, lambda x, y, c: [x @ y], {}, {},
+    ),
     "bias": (
         "BiasAdd", [(4, 6, 5), (6,)], [(2, 3, 1), (3,)], 6, lambda x, b, c: [x + b[:, None]], {}, {},
     ),
@@ -169,6 +172,7 @@ CASES = {
     ),
     "transpose": ("Transpose", [(4, 6, 8)], [(2, 3, 4)], 24, lambda x, c: [x.transpose(2, 0, 1)], {1: (2, 0, 1)}, {}),
     "new axis": ("ExpandDims", [(4, 8)], [(2, 4)], 8, lambda x, c: [x[:, None]], {1: 1}, {}),
+    "new axis before the last": ("ExpandDims", [(2, 4)], [(2, 4)], 8, lambda x, c: [x[:, None]], {1: -2}, {}),
     "new last axis": ("ExpandDims", [(4, 8)], [(2, 4)], 8, lambda x, c: [x[..., None]], {1: -1}, {}),
     "squeeze all": ("Squeeze", [(1, 4, 1, 8)], [(1, 2, 1, 4)], 8, lambda x, c: [x.squeeze()], {}, {}),
     "squeeze one": ("Squeeze", [(1, 4, 1, 8)], [(1, 2, 1, 4)], 8, lambda x, c: [x[:, :, 0]], {1: -2}, {}),
@@ -228,6 +232,7 @@ CASES = {
                                       lambda x, w, c: [conv(x, w)], {}, {}),
     "tile": ("Tile", [(4, 6)], [(4, 1)], 4, lambda x, c: [np.tile(x, c[1])], {1: (1, 3)}, {}),
     "repetitions": ("Tile", [(4, 6)], [(2, 3)], 6, lambda x, c: [np.tile(x, c[1])], {1: (4, 3)}, {}),
+    "two repetitions": ("Tile", [(4, 6)], [(2, 1)], 2, lambda x, c: [np.tile(x, c[1])], {1: (2, 1)}, {}),
     "repetitions along a new axis": (
         "Tile", [(4, 6)], [(2, 4, 1)], 8, lambda x, c: [np.tile(x, c[1])], {1: (4, 1, 3)}, {},
     ),
@@ -472,6 +477,13 @@ REFUSED = {
     "tile with a new axis": (
         operator("Tile", [(4, 8)], [(1, 1)], constants={1: (2, 1, 1)}, outputs=((2, 4, 8),)), "inputs len: 3",
     ),
+    "tile of an axis of one": (
+        operator("Tile", [(4, 8)], [(2, 1, 1)], constants={1: (1, 1, 3)}, outputs=((1, 4, 24),)),
+        "shape value 1 at dim index 0 cannot be divisible by strategy value 2",
+    ),
+    "no power of two on one device": (
+        operator("ReLU", [(6, 8)], [(3, 1)], devices=1), "must be the power of 2, but get 3",
+    ),
     "no rule": (operator("Cholesky", [(4, 4)], [(1, 2)]), "no rule for cutting"),
     "too many devices": (operator("ReLU", [(16, 8)], [(16, 1)]), "requires 16 devices, but the device number .* is 8"),
     "devices left over": (
@@ -488,6 +500,184 @@ def test_refused_strategies(name):
     assert str(caught.value).startswith(f"Failure:operator {op.op_type} init failed: ")
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, RuntimeError)
+
+
+TEXTS = [  # of the vendor, to the letter [spec parallel 2.3]
+    (
+        operator("Add", [(4, 8), (4, 8)], [(2, 1)]),
+        "The strategy is ((2, 1),), strategy size: 1 is not equal to inputs size: 2; strategy ((2, 1),), "
+        "shapes ((4, 8), (4, 8))",
+    ),
+    (
+        operator("ReLU", [(16, 8)], [(16, 1)]),
+        "The strategy is ((16, 1),), it requires 16 devices, but the device number of this stage is 8, it can not be "
+        "divisible by 16; strategy ((16, 1),), shapes ((16, 8),)",
+    ),
+    (
+        operator("CumSum", [(4, 8)], [(2, 4)], constants={1: 1}),
+        "For distributed operator CumSum, the input's dimension 'dim'/'axis' can not be split, the 'dim'/'axis' is 1 "
+        "and the shard strategy is [const vector]{2, 4}.; strategy ((2, 4),), shapes ((4, 8),)",
+    ),
+    (
+        operator("TopK", [(4, 8)], [(2, 4)]),
+        "Now we can not support to split last dimension; strategy ((2, 4),), shapes ((4, 8),)",
+    ),
+    (
+        operator("StridedSlice", [(4, 8)], [(1, 2)], constants={1: (0, 1), 2: (4, 8), 3: (1, 1)}),
+        "When a dimension is not fully fetched, the dimension can not be split now, the begin is [const vector]{0, 1}, "
+        "the end is [const vector]{4, 8}, the index is 1, the input shape in process is [const vector]{4, 8}, the "
+        "strategy in process is [const vector]{1, 2}; strategy ((1, 2),), shapes ((4, 8),)",
+    ),
+    (
+        operator("StridedSlice", [(4, 8)], [(1, 2)], constants={1: (0, 0), 2: (4, 8), 3: (1, 2)}),
+        "When a certain dimension is split, now does not support that the stride is not 1, the strides is "
+        "[const vector]{1, 2}, the strategy is [const vector]{1, 2}, the index is 1; strategy ((1, 2),), "
+        "shapes ((4, 8),)",
+    ),
+    *(
+        (
+            operator("BatchMatMul", shapes, rows, devices=8),
+            f"Strategies of batch dimensions are not equal, long strategy is [2, 2, 1, 1], short strategy is "
+            f"[4, 1, 1]; strategy {tuple(rows)}, shapes {tuple(shapes)}",
+        )
+        for shapes, rows in (
+            ([(2, 4, 4, 8), (4, 8, 6)], [(2, 2, 1, 1), (4, 1, 1)]),
+            ([(4, 4, 8), (2, 4, 8, 6)], [(4, 1, 1), (2, 2, 1, 1)]),
+        )
+    ),
+    (
+        operator("LayerNorm", [(4, 8, 2), (8, 2), (8, 2)], [(2, 1, 1), (1, 1), (1, 2)], constants={3: -2}),
+        "The strategies of input and beta must be right aligned, but the strategy of input is [2, 1, 1], the strategy "
+        "of beta is [1, 2]; strategy ((2, 1, 1), (1, 1), (1, 2)), shapes ((4, 8, 2), (8, 2), (8, 2))",
+    ),
+    (
+        operator("LayerNorm", [(4, 8, 2)], [(2, 1, 2)], constants={3: -2}),
+        "The dimensions starting form begin_norm_axis cannot be split, the begin_norm_axis is 1, but the strategy of "
+        "first input is [2, 1, 2]; strategy ((2, 1, 2),), shapes ((4, 8, 2),)",
+    ),
+    (
+        operator("MatMul", [(8, 4), (6, 8)], [(4, 2), (1, 2)], constants={2: True, 3: True}),
+        "Invalid strategy for mat_a [4, 2] and mat_b [1, 2]. The transpose_a is: 1, and transpose_b is 1, the shard "
+        "num of first input's row is 4, but the shard num of second input's column is 2; strategy ((4, 2), (1, 2)), "
+        "shapes ((8, 4), (6, 8))",
+    ),
+    (
+        operator("Gather", [(4, 8), (2,)], [(1, 2), (2,)], constants={2: 1}),
+        "param is split at dim (axis)1 ,index can't be split.; strategy ((1, 2), (2,)), shapes ((4, 8), (2,))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "text"), TEXTS, ids=range(len(TEXTS)))
+def test_the_whole_text_of_a_refusal(op, text):
+    with pytest.raises(StrategyError) as caught:
+        layouts_of(op, scheme_of(op), 0)
+    assert str(caught.value) == f"Failure:operator {op.op_type} init failed: {text}"
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_batch_axes_of_equal_extent_must_be_cut_equally(axis):
+    shapes, rows = [[2, 4, 8, 6, 6], [2, 4, 8, 6, 6]], [[1] * 5, [1] * 5]
+    rows[0][axis] = 2
+    with pytest.raises(StrategyError, match=r"long strategy is .*2.*, short strategy is \[1, 1, 1, 1, 1\]"):
+        scheme_of(operator("BatchMatMul", map(tuple, shapes), map(tuple, rows)))
+    shapes[1][axis] = 1  # one of them is repeated instead
+    scheme = scheme_of(operator("BatchMatMul", map(tuple, shapes), map(tuple, rows), outputs=((2, 4, 8, 6, 6),)))
+    assert scheme.matrix[axis] == (str(axis), 2)
+    assert [labels[axis] for labels in scheme.inputs] == [str(axis), None]
+
+
+def test_extremes_come_together_where_their_axis_is_cut():
+    for constants, strategy, labels in (({1: 0}, (2, 1), ("0",)), ({1: -1}, (2, 2), ("1",)), ({}, (1, 2), ("1",))):
+        for op_type, kind in (
+            ("ArgMaxWithValue", "max"),
+            ("Argmax", "max"),
+            ("ArgMinWithValue", "min"),
+            ("Argmin", "min"),
+        ):
+            op = operator(op_type, [(4, 8)], [strategy], constants=constants, outputs=((4,),))
+            assert scheme_of(op).reduction == Reduction(kind, labels)
+
+
+def test_largest_elements_are_searched_in_a_whole_last_axis():
+    assert scheme_of(operator("TopK", [(4, 8, 6)], [(1, 2, 1)])).inputs == [[None, "1", None]]
+    with pytest.raises(StrategyError, match="split last dimension"):
+        scheme_of(operator("TopK", [(4, 8, 6)], [(1, 2, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"), [([(1, 2), (1,)], "gamma"), ([(1,), (1, 2)], "beta"), ([(2,), (1,)], "gamma")]
+)
+def test_the_operand_that_is_not_cut_like_the_first_is_named(rows, name):
+    op = operator("LayerNorm", [(4, 8), *((4, 8)[-len(row) :] for row in rows)], [(2, 1), *rows], constants={3: -1})
+    with pytest.raises(StrategyError, match=f"of input and {name} must be right aligned"):
+        scheme_of(op)
+
+
+def test_classes_of_indices_with_several_axes_are_whole():
+    assert scheme_of(operator("OneHot", [(4, 4), (), ()], [(2, 1, 1), (), ()], outputs=((4, 4, 5),))).inputs[0]
+    for row in ((1, 2, 1), (1, 1, 5)):
+        with pytest.raises(StrategyError, match="strategy must be data parallel"):
+            scheme_of(operator("OneHot", [(4, 4), (), ()], [row, (), ()], devices=10, outputs=((4, 4, 5),)))
+    with pytest.raises(StrategyError, match="axis must be -1"):
+        scheme_of(operator("OneHot", [(4, 4), (), ()], [(1, 1, 1), (), ()], constants={4: 0}, outputs=((5, 4, 4),)))
+
+
+def test_the_device_matrix_of_indices_begins_with_their_axis():
+    """Also where the classes come first. [observed 2.10]"""
+    for axis, row in ((-1, (4, 2)), (1, (4, 2)), (0, (2, 4))):
+        shape = (8, 6) if axis else (6, 8)
+        op = operator("OneHot", [(8,), (), ()], [row, (), ()], constants={4: axis}, outputs=(shape,))
+        assert [count for _, count in scheme_of(op).matrix] == [4, 2]
+
+
+def test_a_concatenation_of_one():
+    assert scheme_of(operator("Concat", [(4, 8)], [(4, 1)], constants={1: 1})).outputs == [["0", "1"]]
+
+
+def test_axes_that_a_slice_shrinks_are_not_in_its_output():
+    for mask, labels in ((0, ["0", "1", "2"]), (1, ["1", "2"]), (2, ["0", "2"]), (4, ["0", "1"]), (5, ["1"])):
+        constants = {1: (0, 0, 0), 2: (4, 8, 2), 3: (1, 1, 1), 8: mask}
+        op = operator("StridedSlice", [(4, 8, 2)], [(1, 1, 1)], constants=constants)
+        assert scheme_of(op).outputs == [labels]
+
+
+def test_a_part_of_a_convolution_has_its_own_number_of_channels():
+    shapes = [(4, 6, 3, 3), (8, 6, 3, 3)]
+    scheme = scheme_of(operator("Conv2D", shapes, [(1, 2, 1, 1), (4, 2, 1, 1)]))
+    assert scheme.attrs == {"out_channel": 2}
+    assert scheme.reduction == Reduction("sum", ("i",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([(2, 2), (2, 1)], "axis dimension is not 1, input: 2, label: 1"),
+        ([(2, 1), (2, 2)], "axis dimension is not 1, input: 1, label: 2"),
+        ([(2, 1), (4, 1)], "Strategies of relevant dimensions are not equal."),
+    ],
+)
+def test_losses_over_cut_classes_and_unequal_rows(rows, words):
+    with pytest.raises(StrategyError, match=words):
+        scheme_of(operator("SoftmaxCrossEntropyWithLogits", [(4, 8)] * 2, rows))
+
+
+def test_slices_whose_axes_are_not_aligned_are_whole():
+    for masks in ({6: 1}, {7: 1}):  # an ellipsis, a new axis
+        constants = {1: (0, 0), 2: (4, 8), 3: (1, 1)} | masks
+        op = operator("StridedSlice", [(4, 8)], [(1, 1)], constants=constants, outputs=((1, 4, 8),))
+        assert scheme_of(op).outputs == [[None, None, None]]
+
+
+def test_an_output_of_lower_rank_is_cut_along_the_axes_that_it_has():
+    """Statistics of a normalisation without the normalised axes, and a mask of one axis."""
+    op = operator("LayerNorm", [(4, 8, 2), (2,)], [(2, 4, 1), (1,)], constants={3: -1}, outputs=((4, 8, 2), (4, 8)))
+    scheme = scheme_of(op)
+    assert [list(labels) for labels in scheme.outputs] == [["0", "1", "2"], ["0", "1"]]
+    first = operator("Softmax", [(4, 8)], [(1, 2)], constants={1: 0}, outputs=((8,),))
+    assert scheme_of(first).outputs == [["1"]]
+    mask = operator("Dropout", [(4, 8)], [(2, 4)], outputs=((4, 8), (4,)))
+    assert [list(labels) for labels in scheme_of(mask).outputs] == [["0", "1"], ["0"]]
 
 
 def test_an_output_that_cannot_be_cut_as_its_operand():
@@ -586,6 +776,23 @@ DEFAULTS = [  # operator, shapes, constants, devices, strategy
     ("StridedSlice", [(4, 6)], {1: (0, 1), 2: (3, 3), 3: (1, 1)}, 4, [(1, 1)]),
     ("StridedSlice", [(4, 6)], {1: (1, 1), 2: (4, 3), 3: (1, 1)}, 4, [(1, 1)]),
     ("StridedSlice", [(4, 6)], {1: (0, 1), 2: (4, 3), 3: (2, 1)}, 4, [(1, 1)]),
+    ("OneHot", [(8,), (), ()], {1: 5}, 4, [(4, 1), (), ()]),  # that of the output
+    ("OneHot", [(6,), (), ()], {1: 5}, 4, [(1, 1), (), ()]),
+    ("OneHot", [(8, 3), (), ()], {1: 5}, 4, [(4, 1, 1), (), ()]),
+    ("OneHot", [(), (), ()], {1: 5}, 4, [(), (), ()]),
+    ("Tile", [(8, 6)], {1: (1, 2)}, 4, [(4, 1)]),
+    ("Tile", [(8, 6)], {1: (2, 1, 2)}, 4, [(4, 1, 1)]),
+    ("Softmax", [(4, 6)], {1: 0}, 4, [(1, 1)]),
+    ("Softmax", [(4, 6)], {1: -2}, 4, [(1, 1)]),
+    ("Softmax", [(4, 6)], {1: (1,)}, 4, [(4, 1)]),
+    ("Softmax", [()], {1: -1}, 4, [()]),
+    ("Gather", [(8, 6), (6, 4)], {2: 0}, 4, [(1, 1), (2, 1)]),
+    ("LayerNorm", [(8, 6), (6,), (6,)], {}, 4, [(4, 1), (1,), (1,)]),
+    ("MatMul", [(1, 6), (6, 8)], {}, 4, [(1, 1), (1, 1)]),
+    ("Add", [(1, 6), (1, 6)], {}, 4, [(1, 1), (1, 1)]),
+    ("Add", [(8, 6), (12, 6)], {}, 8, [(4, 1), (4, 1)]),
+    ("ReLU", [(12, 2)], {}, 12, [(12, 1)]),
+    ("ReLU", [(9, 2)], {}, 12, [(3, 1)]),
     ("Cholesky", [(4, 4)], {}, 4, [(1, 1)]),
     ("AddN", [], {}, 4, []),
 ]
