@@ -30,9 +30,10 @@ class Record:
     def __init__(self, chosen: Sequence[int]) -> None:
         self.chosen = tuple(chosen)
         self._calls: list[tuple[str, Call]] = []
-        self._shares: dict[int, list[tuple[list[Array], Sequence[Array]]]] = {}
-        self._at: dict[int, int] = {}
+        self._shares: dict[int, list[tuple[list[Array], Sequence[Array]]]]
+        self._at: dict[int, int]
         self._counts: dict[str, int] = {}  # collectives of a group, in all steps
+        self.clear()
 
     def clear(self) -> None:
         """Begin a step."""
@@ -61,7 +62,7 @@ class Record:
         DeviceError
             If the other ranks call a different one.
         """
-        at = self._at.get(rank, 0)
+        at = self._at[rank]
         if at >= len(self._calls):
             raise UnsupportedError(
                 f"rank {rank} calls {call.op}, which the ranks in lockstep do not: outside of the step, or more often",
@@ -81,7 +82,7 @@ class Record:
 
     def check_end(self, rank: int) -> None:
         """Raise `DeviceError` unless a rank has called all collectives of the step."""
-        at = self._at.get(rank, 0)
+        at = self._at[rank]
         if at != len(self._calls):
             raise DeviceError(f"rank {rank} has called {at} collectives, the ranks in lockstep {len(self._calls)}")
 

@@ -44,6 +44,7 @@ to another process; allowed: None, bool, int, float, str, bytes, arrays, lists, 
         return {"bytes": b64encode(value).decode()}
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcV":
         array = np.asarray(value)
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         fields = {
             "type": from_numpy(array.dtype).name,
             "shape": array.shape,

@@ -149,9 +149,12 @@ def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]
     text = str(error)
     if known is not type(error):
         text = f"{public_name(error)}: {text}"
-    arguments = [one for one in error.args if isinstance(one, str | int | float | bool)]
+    given = error.args
+    if isinstance(error, OSError) and error.filename is not None:
+        given = (*given, error.filename)
+    arguments = [one for one in given if isinstance(one, str | int | float | bool)]
     found: dict[str, Any] = {"type": known.__name__, "text": text, "notes": list(getattr(error, "__notes__", ()))}
-    if known is type(error) and len(arguments) == len(error.args):
+    if known is type(error) and len(arguments) == len(given):
         found["args"] = arguments
     for name in _FIELDS:
         value = getattr(error, name, None)
@@ -184,8 +187,7 @@ def rebuild(message: Mapping[str, Any]) -> BaseException:
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         kind = RuntimeError
-    error: Exception = kind.__new__(kind, text)
-    error.args = tuple(message.get("args", (text,)))
+    error: Exception = kind.__new__(kind, *message.get("args", (text,)))
     if isinstance(error, DumpsimError):
         error.allowed = tuple(message.get("allowed", ()))
         error.where = error.nearest = error.code = error.vendor = None

@@ -1,18 +1,32 @@
 """Small pieces of the transports, called directly."""
 
+import io
+import os
+import random
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dumpsim.core.communicator import Call
-from dumpsim.core.errors import DeviceError
+from dumpsim.core.communicator import Call, Terms
+from dumpsim.core.errors import BadInputError, DeviceError, UnreadableError
+from dumpsim.core.gate import Failure
+from dumpsim.core.settings import RunSettings
+from dumpsim.device.chip import chip
+from dumpsim.world import twister
 from dumpsim.world.carrier import SharedTensors
 from dumpsim.world.client import Client
 from dumpsim.world.ending import RankKilled, RankStopped
 from dumpsim.world.exchange import Exchange
 from dumpsim.world.faulty import _as, _other, _resized
-from dumpsim.world.hosts import RankHosts
+from dumpsim.world.hosts import RankHosts, turns
+from dumpsim.world.mailbox import Mailbox, PairMeeting
+from dumpsim.world.membership import check_members
+from dumpsim.world.output import PrefixedOutput
+from dumpsim.world.segment import Block, Pool, Reader, open_segment, view
+from dumpsim.world.terms import terms_of
+from dumpsim.world.twister import NumpyRandom, PythonRandom
 
 SUM = Call(op="AllReduce", tensors=(("float32", (2, 3)), ("int8", ())), reduce="sum", name="n", place="p")
 HALF = Call(op="AllGather", tensors=(("float16", ()),), name="n", place="p")
@@ -114,3 +128,333 @@ def test_a_rank_dies_as_a_killed_process_does(monkeypatch):
     with pytest.raises(DeviceError, match="has survived"):
         one.die("a fault")
     assert done == ["told", 9, 9]
+
+
+# ---------------------------------------------------------------- terms
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("environment", "name", "connect", "execution"),
+    [
+        ({}, "910B", 150, 1836), ({}, "910A", 150, 1836), ({"HCCL_CONNECT_TIMEOUT": ""}, "910B", 150, 1836),
+        ({"HCCL_CONNECT_TIMEOUT": "120"}, "910B", 150, 1836), ({"HCCL_CONNECT_TIMEOUT": "7200"}, "910B", 7230, 1836),
+        ({"HCCL_EXEC_TIMEOUT": "0"}, "910B", 150, None), ({"HCCL_EXEC_TIMEOUT": "1"}, "910B", 150, 1),
+        ({"HCCL_EXEC_TIMEOUT": "2147483647"}, "910B", 150, 2147483647), ({"HCCL_EXEC_TIMEOUT": "1"}, "910A", 150, 68),
+        ({"HCCL_EXEC_TIMEOUT": "135"}, "910A", 150, 68), ({"HCCL_EXEC_TIMEOUT": "136"}, "910A", 150, 136),
+        ({"HCCL_EXEC_TIMEOUT": "17340"}, "910A", 150, 17340),
+    ],
+)  # fmt: skip
+def test_times_to_wait_are_those_of_hccl(environment, name, connect, execution):
+    """20 s to find who is missing, 10 s for the reason; a timer of the 910 has steps of 68 s. [spec parallel 3.5]"""
+    found = terms_of(environment, chip(name), RunSettings())
+    assert found.connect_ns == connect * SECOND
+    assert found.exec_ns == (None if execution is None else execution * SECOND)
+    assert found.saturates is (name == "910A")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "low", "high"),
+    [
+        ("HCCL_CONNECT_TIMEOUT", "119", "910B", 120, 7200), ("HCCL_CONNECT_TIMEOUT", "7201", "910B", 120, 7200),
+        ("HCCL_CONNECT_TIMEOUT", "x", "910B", 120, 7200), ("HCCL_EXEC_TIMEOUT", "-1", "910B", 0, 2147483647),
+        ("HCCL_EXEC_TIMEOUT", "2147483648", "910B", 0, 2147483647), ("HCCL_EXEC_TIMEOUT", "0", "910A", 1, 17340),
+        ("HCCL_EXEC_TIMEOUT", "17341", "910A", 1, 17340), ("HCCL_EXEC_TIMEOUT", "00000000001", "910B", 0, 2147483647),
+        ("HCCL_EXEC_TIMEOUT", "\u0663", "910B", 0, 2147483647),
+    ],
+)  # fmt: skip
+def test_times_outside_of_their_range_are_refused_with_the_text_of_hccl(variable, text, name, low, high):
+    with pytest.raises(BadInputError) as caught:
+        terms_of({variable: text}, chip(name), RunSettings())
+    said = f"Value {text} for environment variable {variable} is invalid. Expected value: range[{low}, {high}]"
+    assert str(caught.value) == f"{variable}: {said} [EI0001]"
+    with pytest.raises(BadInputError, match=f"Value {'9' * 64} for"):
+        terms_of({variable: "9" * 100}, chip(name), RunSettings())
+
+
+def test_settings_and_the_mode_of_the_chip_are_terms_too():
+    settings = RunSettings(reduce_order="tree", collective_check="off")
+    found = terms_of({"MS_ASCEND_CHECK_OVERFLOW_MODE": "SATURATION_MODE"}, chip("910B"), settings)
+    assert (found.order, found.check, found.saturates) == ("tree", "off", True)
+
+
+# ---------------------------------------------------------------- groups and turns
+@pytest.mark.parametrize(
+    ("name", "members", "said"),
+    [
+        ("old", [0, 1], "rank 1 already has a group of this name"),
+        ("", [0, 1], "rank 1 already has a group of this name"),
+        ("nccl_world_group", [1], "rank 1 already has a group of this name"),
+        ("new", [], "the list of ranks is empty; allowed: 0 to 3"),
+        ("new", [1, 4], "rank 4 does not exist; allowed: 0 to 3"),
+        ("new", [1, -1], "rank -1 does not exist; allowed: 0 to 3"), ("new", [1, True], "rank True does not exist"),
+        ("new", [1, "2"], "rank 2 does not exist"), ("new", [1, 2, 1], r"a rank is repeated: \[1, 2, 1\]"),
+        ("new", [0, 2], r"rank 1 creates it, but is not one of its ranks \[0, 2\]"),
+    ],
+)  # fmt: skip
+def test_groups_that_cannot_be_created(name, members, said):
+    with pytest.raises(BadInputError, match=f"^group '{name}': {said}"):
+        check_members(name, members, 1, 4, ["old"])
+    assert check_members("new", [3, 1, 0], 1, 4, ["old"]) == (3, 1, 0)
+
+
+def test_whose_turn_it_is():
+    runnable = [1, 4, 6]
+    for last, following, before in ((-1, 1, 6), (0, 1, 6), (1, 4, 6), (4, 6, 1), (5, 6, 4), (6, 1, 4), (7, 1, 6)):
+        assert runnable[turns("rank")(runnable, last)] == following
+        assert runnable[turns("reverse")(runnable, last)] == before
+    one, other = turns("random:7"), turns("random:7")
+    drawn = [one(runnable, 0) for _ in range(50)]
+    assert drawn == [other(runnable, 0) for _ in range(50)]
+    assert set(drawn) == {0, 1, 2}
+    assert turns("random:" + "9" * 18)([3], 0) == 0
+    for text in ("", "ranks", "random", "random:", "random:x", "random:\u0663", "random:" + "9" * 19, "rank:1"):
+        with pytest.raises(
+            BadInputError, match=r"--schedule: unknown order of turns .*; allowed: rank, reverse, random:SE"
+        ):
+            turns(text)
+
+
+# ---------------------------------------------------------------- output
+def test_lines_of_a_rank_are_written_when_they_are_complete():
+    class Stream(io.StringIO):
+        encoding, flushed = "latin-1", 0
+
+        def flush(self):
+            self.flushed += 1
+
+        def isatty(self):
+            return True
+
+        def fileno(self):
+            return 77
+
+    output = PrefixedOutput(stream := Stream(), "> ")
+    assert [output.write(text) for text in ("a", "b\nc\n\nd", "")] == [1, 6, 0]
+    assert stream.getvalue() == "> ab\n> c\n> \n"
+    output.flush()
+    assert (stream.flushed, stream.getvalue()) == (1, "> ab\n> c\n> \n")
+    output.finish()
+    output.finish()
+    assert stream.getvalue() == "> ab\n> c\n> \n> d\n"
+    assert (output.encoding, output.isatty(), output.fileno(), output.writable()) == ("latin-1", True, 77, True)
+
+
+# ---------------------------------------------------------------- shared memory
+def test_blocks_are_powers_of_two_and_used_again():
+    pool = Pool()
+    try:
+        sizes = [pool.reserve(size) for size in (0, 1, 1 << 16, (1 << 16) + 1, 1 << 17)]
+        assert sizes == [Block(segment=at, size=size << 16) for at, size in enumerate((1, 1, 1, 2, 2))]
+        assert [segment.size for segment in pool.segments] == [block.size for block in sizes]
+        pool.free(sizes[1])
+        pool.free(sizes[3])
+        assert pool.reserve(70_000) == sizes[3]
+        assert pool.reserve(7) == sizes[1]
+        assert pool.reserve(7).segment == 5
+    finally:
+        pool.close()
+
+
+def test_tensors_of_another_rank_are_read_where_they_lie():
+    pool, reader = Pool(), Reader()
+    tensors = [
+        np.arange(17, dtype=np.int8),
+        np.float32(2.5).reshape(()),
+        np.zeros((0, 3)),
+        np.arange(6.0).reshape(2, 3),
+    ]
+    try:
+        block, offsets = pool.put(tensors)
+        assert offsets == [0, 64, 128, 128]  # each on a line of the processor's cache
+        path = pool.segments[block.segment].path
+        for tensor, offset in zip(tensors, offsets, strict=True):
+            found = reader.read(path, block.size, tensor.dtype.name, tensor.shape, offset)
+            assert (found.dtype, found.shape, found.tolist()) == (tensor.dtype, tensor.shape, tensor.tolist())
+            assert not found.flags.writeable
+        pool.write(block, 64, np.float32([7]))
+        assert reader.read(path, block.size, "float32", (1,), 64).tolist() == [7]
+        before = len(os.listdir("/proc/self/fd"))
+        reader.read(path, block.size, "int8", (1,), 0)
+        assert len(os.listdir("/proc/self/fd")) == before  # it keeps the mapping, and no descriptor
+        open_segment(path, block.size).close()
+        with pytest.raises(
+            UnreadableError, match=f"the shared memory has {block.size} bytes; allowed: {block.size + 1}"
+        ):
+            open_segment(path, block.size + 1)
+        assert len(os.listdir("/proc/self/fd")) == before
+        other = open_segment(path, block.size, write=True)
+        other.map(write=True)[:1] = b"\x63"
+        assert reader.read(path, block.size, "int8", (1,), 0).tolist() == [99]
+        other.close()
+        other.close()  # once
+    finally:
+        pool.close()
+    with pytest.raises(UnreadableError, match="shared memory of another rank cannot be opened: No such file"):
+        open_segment("/proc/self/fd/99999", 1)
+
+
+def test_a_view_lies_in_its_memory():
+    memory = bytes(range(16))
+    assert view(memory, "uint8", (2, 8)).tolist() == [[*range(8)], [*range(8, 16)]]
+    assert view(memory, "uint16", (2,), 12).tobytes() == memory[12:]
+    assert view(memory, "uint8", (0, 7), 16).shape == (0, 7)
+    for kind, shape, offset in (("uint8", (17,), 0), ("uint16", (2,), 13), ("uint8", (1,), -1), ("uint8", (-1,), 4)):
+        with pytest.raises(BadInputError, match=r"^16 bytes of a rank: uint.* does not fit$"):
+            view(memory, kind, shape, offset)
+
+
+# ---------------------------------------------------------------- messages
+class Waiter:
+    woken = 0
+
+    def wake(self):
+        self.woken += 1
+
+
+def letter(op, box, rank, *, sends=(), expected=(), place="", waits=()):
+    kind = ("float32", (2,))
+    call = Call(op=op, tensors=(kind,) * len(sends), expected=expected, place=place)
+    return PairMeeting(
+        [box] * len(sends), [box] * len(waits), call=call, offer=lambda: sends, terms=Terms(exec_ns=5, connect_ns=20),
+        tag="tag 3", rank=rank, group="pair",
+    )  # fmt: skip
+
+
+def test_messages_come_in_the_order_in_which_they_were_sent():
+    later = []
+    box = Mailbox(source=0, later=later.append)
+    arrays = [np.float32([at, at]) for at in range(3)]
+    sender, first = letter("Send", box, 0, sends=arrays[:1]), letter("Receive", box, 1, waits=[1])
+    waiter = Waiter()
+    assert first.open_ns() is None  # has not entered
+    first.enter(waiter, 7)
+    assert (first.open_ns(), first.waits_for(), first.results()) == (None, "a message from rank 0 (tag 3)", [])
+    assert first.give_up("report") is not None
+    sender.enter(Waiter(), 9)
+    assert (sender.open_ns(), sender.results(), sender.give_up("report")) == (9, [], None)
+    assert (first.open_ns(), waiter.woken) == (None, 0)  # until no rank can go on
+    later.pop()()
+    assert (first.open_ns(), waiter.woken, first.failure) == (9, 1, None)
+    arrays[0][:] = -1  # what was sent stays as it was
+    (got,) = first.results()
+    assert got.tolist() == [0, 0]
+    assert not got.flags.writeable
+    letter("Send", box, 0, sends=arrays[1:]).enter(Waiter(), 11)
+    second = letter("Receive", box, 1, waits=[1, 2], place="net.py:3")
+    second.enter(waiter, 20)
+    assert second.waits_for() == "a message from rank 0, 0 (tag 3, net.py:3)"
+    for action in later:
+        action()
+    assert [one.tolist() for one in second.results()] == [[1, 1], [2, 2]]
+    assert (second.open_ns(), waiter.woken) == (20, 3)
+
+
+def test_a_sender_that_has_failed_fails_who_waits_for_it():
+    box = Mailbox(source=0, later=lambda action: action())
+    waiter, failure = Waiter(), Failure(rank=0, time_ns=50, error=OSError("full"))
+    one = letter("Receive", box, 1, waits=[1])
+    one.enter(waiter, 7)
+    box.fail(failure)
+    box.fail(Failure(rank=0, time_ns=60, error=OSError("again")))
+    assert waiter.woken == 1
+    assert "it has failed: full" in str(one.failure.error)
+    assert one.failure is one.failure
+    assert one.open_ns() == one.failure.time_ns >= 50
+    other = letter("Receive", box, 1, waits=[1])
+    assert other.failure is None  # before it has entered
+    other.enter(waiter, 70)
+    assert "full" in str(other.failure.error)
+
+
+def test_a_message_of_another_type_fails_who_takes_it():
+    for expected, good in (((("float32", (2,)),), True), ((("int8", (2,)),), False), ((), True)):
+        box = Mailbox(source=0, later=lambda action: action())
+        letter("Send", box, 0, sends=[np.zeros(2, np.float32)]).enter(Waiter(), 9)
+        one = letter("Receive", box, 1, waits=[1], expected=expected)
+        one.enter(Waiter(), 7)
+        assert (one.failure is None) is good
+
+
+# ---------------------------------------------------------------- random generators
+@pytest.fixture(params=["known", "unknown"])
+def layout(request, monkeypatch):
+    """With the memory layouts that are known, and as on an interpreter where they are not."""
+    before = random.getstate(), np.random.get_state()
+    if request.param == "unknown":
+        monkeypatch.setattr(twister, "_python_is_known", lambda: False)
+        monkeypatch.setattr(twister, "_numpy_pair_offset", lambda: 0)
+    for cached in (PythonRandom.seeded, NumpyRandom.seeded):
+        cached.cache_clear()
+    yield request.param
+    for cached in (PythonRandom.seeded, NumpyRandom.seeded):
+        cached.cache_clear()
+    random.setstate(before[0])
+    np.random.set_state(before[1])
+
+
+@pytest.mark.parametrize("draws", range(4))
+def test_states_of_generators_go_on_where_they_were_taken(layout, draws):
+    for of, draw, normal in (
+        (PythonRandom, random.random, lambda: random.gauss(0, 1)),
+        (NumpyRandom, np.random.rand, np.random.standard_normal),
+    ):  # fmt: skip
+        of.install(of.seeded(3))
+        for at in range(draws):
+            (draw, normal)[at % 2]()  # an odd number of normal values leaves the second one of a pair
+        state = of.take()
+        wanted = [normal(), draw(), normal(), draw()]
+        of.install(of.seeded(4))
+        other = [normal(), draw()]
+        of.install(state)
+        assert [normal(), draw(), normal(), draw()] == wanted
+        assert other != wanted[:2]
+        if layout == "known":
+            assert len(state.words) == 2500  # 624 words and a position
+            assert (state.whole, state.generator) == (None, None)
+            assert (state.half is not None) is (draws in (2, 3))
+            assert of.take(before := of.take()) is before
+            draw()
+            assert of.take(before) is not before
+        else:
+            assert (state.words, state.half) == (b"", None)
+
+
+def test_a_seed_gives_the_numbers_of_the_modules_own(layout):
+    python, numpy = random.Random(11), np.random.RandomState(11)
+    PythonRandom.install(PythonRandom.seeded(11))
+    NumpyRandom.install(NumpyRandom.seeded(11))
+    assert [random.random() for _ in range(700)] == [python.random() for _ in range(700)]
+    assert np.random.rand(700).tolist() == numpy.rand(700).tolist()
+
+
+def test_a_generator_of_another_kind_is_kept(layout):
+    own = np.random.get_bit_generator()
+    try:
+        np.random.set_bit_generator(np.random.PCG64(5))
+        state = NumpyRandom.take()
+        assert state.generator is np.random.get_bit_generator()
+        wanted = np.random.rand(3).tolist()
+        NumpyRandom.install(NumpyRandom.seeded(2))
+        assert isinstance(np.random.get_bit_generator(), np.random.MT19937)
+        assert np.random.rand(3).tolist() == np.random.RandomState(2).rand(3).tolist()
+        NumpyRandom.install(state)
+        assert np.random.rand(3).tolist() == wanted
+        NumpyRandom.install(state, state)  # is there already
+        assert np.random.rand(3).tolist() != wanted
+    finally:
+        np.random.set_bit_generator(own)
+
+
+def test_layouts_are_known_only_where_they_are_as_expected(monkeypatch):
+    checks = twister._python_is_known.__wrapped__, twister._numpy_pair_offset.__wrapped__
+    assert checks[0]() is (sys.implementation.name == "cpython")
+    assert (checks[1]() > 0) is (sys.implementation.name == "cpython")
+    monkeypatch.setattr(twister.sys, "implementation", SimpleNamespace(name="other"))
+    assert (checks[0](), checks[1]()) == (False, 0)
+    monkeypatch.undo()
+    monkeypatch.setattr(twister, "_bytes", lambda words: b"")
+    assert (checks[0](), checks[1]()) == (False, 0)
+    monkeypatch.undo()
+    monkeypatch.setattr(twister.struct, "pack", lambda *words: b"no such bytes anywhere")
+    assert checks[1]() == 0
