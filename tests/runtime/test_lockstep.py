@@ -120,6 +120,108 @@ def test_all_ranks_have_the_bits_that_they_have_by_themselves(group):
         assert not job.is_shared("own")
 
 
+class Rounds(nn.Cell):
+    """A loop with a branch in it, and a weight in both."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = ms.Parameter(ms.Tensor(np.array([0.5, -0.25, 0.75], np.float32)), name="weight")
+
+    def construct(self, x, n):
+        y = x * self.weight
+        while n > 0:
+            if n % 2 == 0:
+                y = ops.tanh(y * self.weight) + x
+            else:
+                y = y * y
+            n = n - 1
+        return (y * y).sum()
+
+
+class Slopes(nn.Cell):
+    """The gradients of a loop by its input and by a weight, which all ranks add."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = Rounds()
+        self.weights = ms.ParameterTuple(self.net.trainable_params())
+        self.slopes = ops.GradOperation(get_all=True, get_by_list=True)
+        self.total = ops.AllReduce()
+
+    def construct(self, x, n):
+        value = self.net(x, n)
+        inputs, weights = self.slopes(self.net, self.weights)(x, n)
+        return value, inputs[0], self.total(weights[0])
+
+
+def build_slopes():
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+    init()
+    net = Slopes()
+    return lambda x, n: [out.asnumpy() for out in net(ms.Tensor(x), ms.Tensor(n))]
+
+
+@pytest.mark.parametrize("group", [2, None])
+def test_loops_and_their_gradients_run_the_rounds_that_the_ranks_agree_on(group):
+    """Every round's values are saved for the gradient, and none of another step's are left."""
+
+    def own(rank):
+        return np.random.RandomState(rank).randn(2, 3).astype(np.float32)
+
+    counts = [np.array(n, np.int32) for n in (3, 0, 4)]
+
+    def script():
+        step = build_slopes()
+        return [step(own(current().rank), n) for n in counts]
+
+    expected = launch(script, ranks=3, settings=SETTINGS)
+    with Lockstep(build_slopes, 3, settings=SETTINGS, group=group) as job:
+        for at, n in enumerate(counts):
+            job.step(own, n)
+            for rank in range(3):
+                for number, wanted in enumerate(expected[rank][at]):
+                    same(job.output(number, rank), wanted)
+
+
+def test_private_formats_and_narrow_numbers_of_the_matrix_unit():
+    """Conversions move the values of all ranks; products are computed in half precision."""
+
+    class Product(nn.Cell):
+        def construct(self, x, y):
+            return ops.matmul(x, y), ops.matmul(x, x.T)
+
+    def build_product():
+        ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+        init()
+        net = Product()
+        return lambda *arguments: [out.asnumpy() for out in net(*map(ms.Tensor, arguments))]
+
+    def own(rank):
+        return np.random.RandomState(rank).randn(3, 4).astype(np.float32)
+
+    shared = own(7).T.copy()
+    settings = replace(SETTINGS, chip="910A")
+    expected = launch(lambda: build_product()(own(current().rank), shared), ranks=3, settings=settings)
+    with Lockstep(build_product, 3, settings=settings, group=2) as job:
+        job.step(own, shared)
+        for rank in range(3):
+            for number, wanted in enumerate(expected[rank]):
+                same(job.output(number, rank), wanted)
+            np.testing.assert_allclose(job.output(0, rank), own(rank) @ shared, rtol=0.01, atol=0.01)
+
+
+def test_a_mask_as_the_only_argument():
+    """The network is captured with a mask of noise."""
+
+    class Count(nn.Cell):
+        def construct(self, mask):
+            return ops.cast(mask, ms.int32).sum()
+
+    with Lockstep(simple(Count), 3, settings=SETTINGS) as job:
+        job.step(lambda rank: np.arange(4) < rank)
+        assert [int(job.output(0, rank)) for rank in range(3)] == [0, 1, 2]
+
+
 class Chosen(nn.Cell):
     """What a mask chooses, and how much of it there is in all ranks."""
 

@@ -442,3 +442,112 @@ def test_gradients_taken_in_a_loop(net, function, observed):
         x = x - 0.1 * wide_differences(lambda a: function(a, 3), x)
     np.testing.assert_allclose(found, x, rtol=1e-4)
     np.testing.assert_allclose(found, observed, rtol=1e-5)
+
+
+class Jumping(nn.Cell):
+    """Branches that break and continue in nested branches, with calls of a helper that has a branch itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([2.0, 3.0], np.float32)), name="w")
+
+    def helper(self, y, n):
+        if n > 1:
+            y = y * self.w
+        else:
+            y = y + self.w
+        return y
+
+    def construct(self, x, n):
+        y = x
+        while n > 0:
+            if y.sum() > 4:
+                y = self.helper(y, n)
+                if n > 2:
+                    y = y * 0.25
+                else:
+                    y = ops.sin(y)
+                n = n - 1
+                if y.sum() < 1:
+                    break
+                y = y * 0.5
+            elif n == 2:
+                y = self.helper(y, n)
+                n = n - 1
+                continue
+            else:
+                y = self.helper(y, n)
+            n = n - 1
+        return (y * y).sum()
+
+
+class Deep(nn.Cell):
+    """A loop in a loop, which a branch leaves, with branches after both."""
+
+    def construct(self, x, n):
+        y = x
+        m = n
+        while n > 0:
+            k = n
+            while k > 0:
+                if y.sum() > 3:
+                    y = y * 0.5
+                    break
+                y = y + ops.sin(x)
+                k = k - 1
+            if n == 2:
+                y = y * x
+            y = ops.tanh(y) * x
+            n = n - 1
+        if m > 2:
+            y = y + x
+        return (y * y).sum()
+
+
+class Returning(nn.Cell):
+    """A result from inside a loop, and operators whose gradients have branches."""
+
+    def construct(self, x, n):
+        y = x
+        while n > 0:
+            if n == 1:
+                if x.sum() > 0:
+                    return y * 2
+                y = y + x
+            else:
+                y = ops.relu(y - x) + ops.clamp(y, 0.1, 0.9)
+            n = n - 1
+        return y * y
+
+
+@pytest.mark.parametrize(
+    ("net", "n", "observed"),
+    [
+        (Jumping, 1, [5.0, 8.5]),
+        (Jumping, 2, [-0.558831, 2.411353]),
+        (Jumping, 3, [-3.02721, -4.3845706]),
+        (Jumping, 5, [-0.23973104, 0.8059821]),
+        (Deep, 1, [0.8729395, 2.5725336]),
+        (Deep, 2, [0.58788073, 2.6771667]),
+        (Deep, 3, [3.789994, 10.153792]),
+        (Deep, 5, [3.8199165, 10.152346]),
+        (Returning, 1, [2, 2]),
+        (Returning, 2, [2, 0]),
+        (Returning, 5, [2, 0]),
+    ],
+)
+def test_gradients_of_branches_that_jump(net, n, observed):
+    """[2.10 observed]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    found = ops.grad(net())(Tensor(np.array([0.5, 1.25], np.float32)), Tensor(n, ms.int32))
+    np.testing.assert_allclose(found.asnumpy(), observed, rtol=1e-5)
+
+
+def test_weights_gradients_through_branches_that_jump():
+    """[2.10 observed]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Jumping()
+    by_weight = ops.grad(net, None, net.w)
+    for n, observed in ((1, [5.0, 8.5]), (3, [-1.513605, -3.6538088])):
+        found = by_weight(Tensor(np.array([0.5, 1.25], np.float32)), Tensor(n, ms.int32))
+        np.testing.assert_allclose(found.asnumpy(), observed, rtol=1e-5)
