@@ -100,7 +100,7 @@ def along(at: int, axis_at: int | None, text: str, *, operand: str, axis: int = 
 
     def bounds(*operands: Any, **attrs: Any) -> OutOfRange | None:
         x, index = operands[0], operands[at]
-        where = axis if axis_at is None else int(operands[axis_at]) if axis_at < len(operands) else 0
+        where = axis if axis_at is None else int(operands[axis_at])
         size = x.shape[where]
         place = _first(index, -size, size)
         if place is None:

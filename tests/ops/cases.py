@@ -386,7 +386,7 @@ NORM = (
 ACTIVATION = (
     case("ReLU", f(2, 3)),
     case("ReLU.int", n(9, 5), grad="none"),
-    case("ReluGrad", f(2, 3), f(2, 3), real="G.ReluGrad()(a, b)", grad="none"),
+    case("ReluGrad", f(2, 3), f(2, 3), real="G.ReluGrad()(a, b)", grad="finite"),
     case("ReLU6", Draw("normal", (4, 4))),
     case("GeLU", f(4, 4)),
     case("FastGeLU", f(4, 4)),
@@ -646,7 +646,7 @@ FURTHER = (
     case("MulNoNan", f(2, 3), f(3), slopes=_OTHER, grad="finite"),
     case("TruncateDiv", f(6), p(6), grad="none"),
     case("TruncateDiv.int", n(9, 6), n(4, 6), grad="none"),
-    case("TruncateMod", f(6), p(6), grad="none"),
+    case("TruncateMod", f(6), p(6), grad="finite"),
     case("Hypot", f(2, 3), f(3), slopes=_OTHER),
     case("Fmax", f(2, 3), f(2, 3), grad="finite"),
     case("Fmin", f(2, 3), f(2, 3), real=None, grad="finite"),
@@ -927,6 +927,142 @@ TWINS = (
     case("InplaceRemainderTensorScalar", f(2, 3), 0.5, real=None, grad="finite"),
 )  # fmt: skip
 
+# every option of operators that the cases above show with one
+OPTIONS = (
+    case("StridedSlice.masks", f(4, 5, 6), (1, 2, 1), (3, 4, 5), (1, 2, 2), 1, 4, 0, 0, 0,
+         real="P.StridedSlice(1, 4)(a, (1, 2, 1), (3, 4, 5), (1, 2, 2))", slopes=_OTHER),
+    case("StridedSlice.rest", f(4, 5, 6), (1, 0, 2), (3, 0, 5), (1, 1, 2), 0, 0, 2, 0, 0,
+         real="P.StridedSlice(0, 0, 2)(a, (1, 0, 2), (3, 0, 5), (1, 1, 2))", slopes=_OTHER),
+    case("StridedSlice.more", f(4, 5), (0, 1, 2), (0, 3, 5), (1, 1, 2), 0, 0, 0, 1, 0,
+         real="P.StridedSlice(0, 0, 0, 1)(a, (0, 1, 2), (0, 3, 5), (1, 1, 2))", slopes=_OTHER),
+    case("StridedSlice.fewer", f(4, 5, 6), (-1, 1, 2), (0, 3, 5), (1, 1, 2), 0, 0, 0, 0, 5,
+         real="P.StridedSlice(0, 0, 0, 0, 5)(a, (-1, 1, 2), (0, 3, 5), (1, 1, 2))", slopes=_OTHER),
+    case("Gather.batch", f(3, 5, 2), i(5, 3, 4), 1, 1, real="ops.gather(a, b, 1, 1)", grad="none"),
+    case("Gather.batches", f(2, 3, 4, 5), i(5, 2, 3, 2), 3, 2, real="ops.gather(a, b, 3, 2)", grad="none"),
+    case("Gather.back", f(3, 5, 2), i(5, 3, 4), -2, -1, real="ops.gather(a, b, -2, -1)", grad="none"),
+    case("Gather.middle", f(3, 5, 2), i(5, 2, 2), -2, 0, real="ops.gather(a, b, -2)", slopes=_OTHER),
+    case("GatherD.first", f(4, 3), -2, i(4, 2, 3), real="P.GatherD()(a, -2, b)", slopes=_OTHER),
+    case("GatherNd.rows", f(3, 4), i(3, 2, 1), real="P.GatherNd()(a, b)", slopes=_OTHER),
+    case("OneHot.first", i(4, 2, 3), 4, f(), f(), 0, real="P.OneHot(0)(a, 4, b, c)", grad="none"),
+    case("OneHot.middle", i(4, 2, 3), 4, f(), f(), 1, real="P.OneHot(1)(a, 4, b, c)", grad="none"),
+    case("UnsortedSegmentSum.two", f(2, 3, 4), i(3, 2, 3), 3, real="P.UnsortedSegmentSum()(a, b, 3)", slopes=_OTHER),
+    case("SparseSoftmaxCrossEntropyWithLogits.slope", f(4, 5), i(5, 4), attrs={"is_grad": True, "sens": 2.0},
+         real="P.SparseSoftmaxCrossEntropyWithLogits(is_grad=True, sens=2.0)(a, b)", grad="none", tolerance=5e-6),
+    case("SmoothL1Loss.mean", f(2, 3), f(2, 3), 0.5, 1, real="P.SmoothL1Loss(0.5, 'mean')(a, b)", slopes=_OTHER),
+    case("SmoothL1Loss.sum", f(2, 3), f(2, 3), 2.0, 0, real="P.SmoothL1Loss(2.0, 'sum')(a, b)", slopes=_OTHER),
+    case("BinaryCrossEntropy.none", u(2, 3), u(2, 3), p(2, 3), 2, real="P.BinaryCrossEntropy('none')(a, b, c)",
+         slopes=_OTHER, tolerance=5e-6, grad="vendor"),
+    case("BinaryCrossEntropy.sum", u(2, 3), u(2, 3), p(2, 3), 0, real="P.BinaryCrossEntropy('sum')(a, b, c)",
+         slopes=_OTHER, tolerance=5e-6, grad="vendor"),
+    case("BCEWithLogitsLoss.none", f(2, 3), u(2, 3), p(2, 3), p(2, 3), 2,
+         real="P.BCEWithLogitsLoss('none')(a, b, c, d)", tolerance=5e-6, grad="vendor", slopes=_OTHER),
+    case("BCEWithLogitsLoss.sum", f(2, 3), u(2, 3), p(2, 3), p(2, 3), 0,
+         real="P.BCEWithLogitsLoss('sum')(a, b, c, d)", tolerance=5e-6, grad="vendor", slopes=_OTHER),
+    case("NLLLoss.sum", f(4, 3), i(3, 4), p(3), 0, 1, real="P.NLLLoss('sum', 1)(a, b, c)", grad="vendor", first=True,
+         slopes=_OTHER),
+    case("NLLLoss.ignored", f(4, 3), i(3, 4), p(3), 1, 2, real="P.NLLLoss('mean', 2)(a, b, c)", grad="vendor",
+         first=True, slopes=_OTHER),
+    case("KLDivLoss.none", f(2, 3), u(2, 3), attrs={"reduction": "none"}, real="P.KLDivLoss('none')(a, b)",
+         grad="vendor", slopes=_OTHER),
+    case("KLDivLoss.batch", f(2, 3), u(2, 3), attrs={"reduction": "batchmean"}, real="P.KLDivLoss('batchmean')(a, b)",
+         grad="vendor", slopes=_OTHER),
+    case("LpNorm.keep", f(2, 3), attrs={"axis": (0, 1), "keep_dims": True}, real="P.LpNorm((0, 1), 2, True)(a)",
+         slopes=_OTHER),
+    case("LpNorm.one", f(2, 3), attrs={"axis": 0, "p": 1}, real="P.LpNorm(0, 1)(a)", grad="none"),
+    case("LpNorm.three", f(2, 3), attrs={"axis": -1, "p": 3, "epsilon": 2.0}, real="P.LpNorm(-1, 3, False, 2.0)(a)",
+         grad="none", tolerance=5e-6),
+    case("L2Normalize.small", f(2, 3), attrs={"axis": 0, "epsilon": 2.0}, real="P.L2Normalize(0, 2.0)(a)", grad="none",
+         tolerance=1e-5),
+    case("TopK.unsorted", f(2, 5), 5, attrs={"sorted": True}, real="P.TopK()(a, 5)", slopes=_OTHER),
+    case("Sort.first", f(4, 3), attrs={"axis": 0, "descending": True}, real="P.Sort(0, True)(a)", slopes=_OTHER),
+    *(
+        case(f"{op}.{'first' if axis == 0 else 'back'}{number}", p(3, 4), axis, exclusive, reverse,
+             real=f"P.{op}({exclusive}, {reverse})(a, {axis})", slopes=_OTHER, tolerance=5e-6)
+        for op in ("CumSum", "CumProd")
+        for number, (axis, exclusive, reverse) in enumerate(
+            ((0, False, True), (0, True, False), (-1, True, True), (-2, False, False))
+        )
+    ),
+    *(
+        case(f"{op}.{number}", f(2, 3, 4), axis, keep, *more, real=f"P.{op}({keep})(a, {axis})", slopes=_OTHER,
+             tolerance=5e-6)
+        for op, more in (("ReduceSum", (False,)), ("ReduceMean", ()), ("ReduceMax", ()), ("ReduceMin", ()),
+                         ("ReduceProd", ()))
+        for number, (axis, keep) in enumerate((((0, -1), True), ((-2,), False), ((1, 2), False)))
+    ),
+    *(
+        case(f"{op}.{number}", f(2, 3, 4), axis, keep, real=f"P.{op}({axis}, {keep})(a)", slopes=_OTHER)
+        for op in ("ArgMaxWithValue", "ArgMinWithValue")
+        for number, (axis, keep) in enumerate(((0, False), (-2, True), (2, False)))
+    ),
+    case("Argmax.first", f(2, 5), 0, None, real="P.Argmax(0)(a)", grad="none"),
+    case("Argmin.first", f(2, 5), -2, None, real="P.Argmin(-2)(a)", grad="none"),
+    case("Softmax.middle", f(2, 3, 4), (-2,), real="P.Softmax(-2)(a)", slopes=_OTHER),
+    case("LogSoftmax.first", f(2, 3, 4), 0, real="P.LogSoftmax(0)(a)", slopes=_OTHER),
+    case("Elu.one", f(4, 4), 1.0, real="P.Elu(1.0)(a)"),
+    case("Transpose.two", f(2, 3), (1, 0), real="P.Transpose()(a, (1, 0))", slopes=_OTHER),
+    case("Squeeze.all", f(1, 2, 1), (), real="P.Squeeze()(a)", slopes=_OTHER),
+    case("ExpandDims.last", f(2, 3), -1, real="P.ExpandDims()(a, -1)", slopes=_OTHER),
+    case("Tile.more", f(2, 3), (2, 1, 3), real="P.Tile()(a, (2, 1, 3))", slopes=_OTHER),
+    case("BroadcastTo.rest", f(2, 1), (3, -1, 4), real="P.BroadcastTo((3, -1, 4))(a)", slopes=_OTHER),
+    case("ReverseV2.two", f(2, 3, 4), (0, -1), real="P.ReverseV2([0, -1])(a)", slopes=_OTHER),
+    case("ReverseSequence.rows", f(3, 4), i(3, 4), attrs={"seq_dim": 0, "batch_dim": 1},
+         real="P.ReverseSequence(0, 1)(a, b)", slopes=_OTHER),
+    case("DepthToSpace.three", f(1, 9, 2, 1), attrs={"block_size": 3}, real="P.DepthToSpace(3)(a)", slopes=_OTHER),
+    case("SpaceToDepth.three", f(1, 2, 3, 6), attrs={"block_size": 3}, real="P.SpaceToDepth(3)(a)", slopes=_OTHER),
+    case("Concat.first", (f(2, 3), f(1, 3), f(3, 3)), 0, real="ops.cat([a, b, c], 0)", slopes=_OTHER),
+    case("Concat.back", (f(2, 3, 1), f(2, 2, 1)), -2, real="ops.cat([a, b], -2)", slopes=_OTHER),
+    case("Stack.first", (f(2, 3), f(2, 3), f(2, 3)), attrs={"axis": -3, "num": None}, real="P.Stack(-3)([a, b, c])",
+         slopes=_OTHER),
+    case("Unstack.back", f(2, 3, 4), attrs={"axis": -2, "num": None}, real="P.Unstack(-2)(a)", slopes=_OTHER),
+    case("Split.first", f(6, 2), 0, 3, real="P.Split(0, 3)(a)", slopes=_OTHER),
+    case("Triu.below", f(4, 3), -1, real="ops.triu(a, -1)", slopes=_OTHER),
+    case("Tril.above", f(4, 3), attrs={"diagonal": 1}, real="ops.tril(a, 1)", slopes=_OTHER),
+    case("BiasAdd.wide", f(2, 3, 4, 4, 2), f(3), 2, real=None, grad="finite"),
+    case("BiasAdd.last", f(2, 4, 4, 3), f(3), 1, real=None, grad="finite"),
+    case("BiasAddGrad.last", f(2, 4, 4, 3), 1, real=None, grad="none"),
+    case("Dense.wide", f(2, 5, 3), f(4, 3), None, real="ops.dense(a, b)", slopes=_OTHER),
+    case("Dense.bias", f(2, 5, 3), f(4, 3), f(4), real="ops.dense(a, b, c)", slopes=_OTHER),
+    case("MatMulExt.row", f(3), f(5, 3, 4), real="ops.matmul(a, b)", slopes=_OTHER),
+    case("MatMulExt.dot", f(3), f(3), real="ops.matmul(a, b)", slopes=_OTHER),
+    case("MatMulExt.wide", f(2, 1, 2, 3), f(5, 3, 4), real="ops.matmul(a, b)", slopes=_OTHER),
+    case("BatchMatMul.tn", f(2, 3, 2), f(2, 3, 4), True, False, real="P.BatchMatMul(True, False)(a, b)", slopes=_OTHER),
+    case("BatchMatMul.tt", f(2, 3, 2), f(2, 4, 3), True, True, real="P.BatchMatMul(True, True)(a, b)", slopes=_OTHER),
+    case("BatchMatMul.spread", f(2, 1, 2, 3), f(5, 3, 4), False, False, real="P.BatchMatMul()(a, b)", slopes=_OTHER),
+    case("MaxPool.uneven", f(2, 2, 9, 7), attrs=_POOL | {"kernel_size": (1, 1, 3, 2), "strides": (1, 1, 2, 1)},
+         real="P.MaxPool((3, 2), (2, 1))(a)", slopes=_OTHER),
+    case("AvgPool.uneven", f(2, 2, 9, 7), (3, 2), (2, 1), 1, 0, real="P.AvgPool((3, 2), (2, 1), 'same')(a)",
+         slopes=_OTHER),
+    case("Conv2D.uneven", f(1, 2, 9, 7), f(4, 2, 3, 2),
+         attrs=_CONV | {"kernel_size": (3, 2), "pad_mode": "pad", "pad": (2, 0, 1, 1), "stride": (1, 1, 2, 1)},
+         real="P.Conv2D(4, (3, 2), pad_mode='pad', pad=(2, 0, 1, 1), stride=(2, 1))(a, b)", slopes=_OTHER,
+         tolerance=5e-6),
+    case("AdaptiveAvgPool2D.plain", f(3, 5, 7), attrs={"output_size": (5, 3)}, real="P.AdaptiveAvgPool2D((5, 3))(a)",
+         slopes=_OTHER),
+    case("BatchNorm.flat", f(6, 3), p(3), f(3), f(3), p(3), True, 1e-3, 0.3, 0,
+         real="P.BatchNorm(True, 1e-3, 0.3)(a, b, c, d, e)", first=True, undefined=(1, 2), tolerance=2e-5,
+         slopes=_OTHER),
+    case("GroupNorm.one", f(2, 4, 3), 1, f(4), f(4), 1e-3, real="G.GroupNorm()(a, 1, b, c, 1e-3)", first=True,
+         tolerance=2e-5, slopes=_OTHER),
+    case("LayerNorm.flat", f(4, 5), f(5), f(5), 1, 1, 1e-3, real="P.LayerNorm(1, 1, 1e-3)(a, b, c)", first=True,
+         tolerance=2e-5, slopes=_OTHER),
+    case("PReLU.flat", f(4, 3), f(3), real="P.PReLU()(a, b)", slopes=_OTHER),
+    case("GLU.first", f(4, 3), 0, real="P.GLU(0)(a)", slopes=_OTHER),
+    case("IsClose.wide", f(2, 3), f(2, 3), 0.5, 0.25, False, real="G.IsClose(0.5, 0.25, False)(a, b)", grad="none"),
+    case("IsClose.nan", SPECIAL, SPECIAL, 1e-5, 1e-8, True, real="G.IsClose(1e-5, 1e-8, True)(a, b)", grad="none"),
+    case("ClampScalar.low", f(4, 4), -0.5, None, real="ops.clamp(a, -0.5)", slopes=_OTHER),
+    case("ClampScalar.high", f(4, 4), None, 0.5, real="ops.clamp(a, None, 0.5)", slopes=_OTHER),
+    case("Meshgrid.three", (f(3), f(2), f(4)), 1, real="P.Meshgrid()((a, b, c))", slopes=_OTHER),
+    case("SplitWithSize.first", f(7, 2), (1, 4, 2), 0, real="ops.split(a, [1, 4, 2], 0)", slopes=_OTHER),
+    case("SumExt.keep", f(2, 3, 4), (0, -1), True, None, real="a.sum((0, -1), keepdims=True)", slopes=_OTHER),
+    case("MeanExt.keep", f(2, 3, 4), (0, -1), True, None, real="mint.mean(a, (0, -1), True)", slopes=_OTHER),
+    case("ProdExt.axis", p(2, 3), 1, True, None, real="mint.prod(a, 1, True)", slopes=_OTHER),
+    case("FlashAttentionScore.dropped", f(2, 2, 3, 4), f(2, 1, 5, 4), f(2, 1, 5, 4), None, b(2, 2, 3, 5),
+         *(None,) * 5, 2, 0.8, 0.5, 2147483647, 2147483647, 0, 1, 0, real=None, grad="attention"),
+    case("FlashAttentionScore.band", f(2, 4, 8), f(2, 5, 8), f(2, 5, 8), *_FLASH, 2, 1.0, 0.5, 1, 1, 0, 0, 4,
+         real=None, grad="attention"),
+)  # fmt: skip
+
 CASES = (
     ARITHMETIC
     + MATH
@@ -948,4 +1084,5 @@ CASES = (
     + ASCEND
     + GRADIENTS
     + TWINS
+    + OPTIONS
 )

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from ops.evaluator import Builder
+from ops.evaluator import Builder, Value
 
-from dumpsim.core.errors import ScriptValueError
+from dumpsim.core.abstract import ScalarType, StringType, TensorType
+from dumpsim.core.dtype import dtype, from_numpy
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.ops.table import find
 
 
@@ -113,3 +115,177 @@ def test_deviations_and_means_have_the_shape_of_a_reduction(axis, keep, shape):
     axes = axis or (0, 1, 2)
     np.testing.assert_allclose(made.content[0], x.std(axis=axes, keepdims=keep), rtol=1e-5)
     np.testing.assert_allclose(made.content[1], x.mean(axis=axes, keepdims=keep), rtol=1e-5)
+
+
+def value(array):
+    array = np.asarray(array)
+    return Value(TensorType(dtype=from_numpy(array.dtype), shape=array.shape), array)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_rows_that_do_not_exist_are_zeros(dim):
+    x, index = np.arange(1.0, 13).reshape(3, 4), np.array([2, -1, 0, 5, 4])
+    size = x.shape[dim]
+    wanted = np.stack([x.take(at, dim) if 0 <= at < size else np.zeros_like(x.take(0, dim)) for at in index], dim)
+    assert kernel("IndexSelect", x, dim, index).tolist() == wanted.tolist()
+    # Gather and GatherD also count from the end
+    wanted = np.stack([x.take(at, dim) if -size <= at < size else np.zeros_like(x.take(0, dim)) for at in index], dim)
+    assert kernel("Gather", x, index, dim, 0).tolist() == wanted.tolist()
+    each = np.array([[2, -size, size], [-size - 1, 0, -1]])
+    each = each if dim == 0 else each.T[:, :2]
+    found = kernel("GatherD", x, dim, each)
+    for place in np.ndindex(*each.shape):
+        at = each[place]
+        key = (at, place[1]) if dim == 0 else (place[0], at)
+        assert found[place] == (x[key] if -size <= at < size else 0)
+
+
+@pytest.mark.parametrize("name", ["Max", "Min"])
+def test_equal_extremes_share_the_gradient(name):
+    x = np.float64([[3, 1, 3], [1, 3, 2]])
+    best = 3 if name == "Max" else 1
+    odd = x * [[1, 1, np.nan]]  # its extreme is NaN
+    for given, chosen in ((x, x == best), (odd, np.isnan(odd))):
+        b, wanted = Builder(), chosen * 6 / chosen.sum()
+        operand = value(given)
+        out = b.emit(name, operand)
+        (slope,) = find(name).grad(b, [operand], out, value(np.float64(6)), {})
+        assert slope.content.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("name", "operands"), [("UniformReal", ()), ("UniformInt", (-3, 4))])
+def test_uniform_numbers_follow_seeds_and_counter(name, operands):
+    def drawn(seed, seed2, counter):
+        return kernel(name, (2000,), *operands, seed, seed2, counter=counter)
+
+    first = drawn(0, 0, 0)
+    assert first.tolist() == kernel(name, (2000,), *operands).tolist() == drawn(0, 0, 0).tolist()
+    for other in (drawn(1, 0, 0), drawn(0, 1, 0), drawn(0, 0, 1)):
+        assert first.tolist() != other.tolist()
+    if name == "UniformInt":
+        assert set(first.tolist()) == set(range(-3, 4))
+    else:
+        assert 0 <= first.min() < 0.01
+        assert 0.99 < first.max() < 1
+        assert float(first.mean()) == pytest.approx(0.5, abs=0.03)
+    assert kernel(name, (2, 3), *operands).shape == (2, 3)
+
+
+REAL = """
+    Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Atan Sinh Cosh Tanh Sigmoid Erf Erfc ACos Asin Asinh Acosh Atanh
+    Log2 Log10 Exp2
+"""
+
+
+@pytest.mark.parametrize("name", REAL.split())
+def test_functions_of_whole_numbers_are_real(name):
+    made = Builder().emit(name, value(np.int32([[1], [1]])))
+    assert (made.abstract.dtype.name, made.abstract.shape) == ("float32", (2, 1))
+    alone = Builder().emit(name, value(np.float32([[1], [1]])))
+    np.testing.assert_allclose(made.content, alone.content, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high", "kind"), [
+    (1, 3, "int32"), (1.5, None, "float32"), (None, 2.5, "float32"), (None, 2, "int32"), (1.5, 2.5, "float32"),
+])  # fmt: skip
+def test_limits_of_whole_numbers_may_be_real(low, high, kind):
+    x = np.int32([0, 1, 2, 3, 4])
+    made = Builder().emit("ClampScalar", value(x), low, high)
+    assert made.abstract.dtype.name == kind
+    assert made.content.tolist() == np.clip(x.astype(float), low, high).tolist()
+    made = Builder().emit("ClampScalar", value(x.astype(np.float16)), low, high)
+    assert made.abstract.dtype.name == "float16"
+
+
+def test_a_gradient_is_scaled_before_the_momentum():
+    variable, total = np.float32([1, 2]), np.float32([0.5, -1])
+    kernel("ApplyMomentum", variable, total, np.float32(0.5), np.float32([8, 4]), np.float32(0.5), gradient_scale=0.25)
+    assert total.tolist() == [0.25 + 2, -0.5 + 1]
+    assert variable.tolist() == [1 - 0.5 * 2.25, 2 - 0.5 * 0.5]
+
+
+@pytest.mark.parametrize(("name", "ranks"), [
+    ("ScalarSummary", (0,)), ("ImageSummary", (4,)), ("HistogramSummary", (1, 2, 3, 4)),
+    ("TensorSummary", (1, 2, 3, 4)),
+])  # fmt: skip
+def test_summaries_take_a_name_and_a_tensor_of_some_ranks(name, ranks):
+    infer, tag = find(name).infer, StringType(value="loss")
+    for rank in range(5):
+        given = TensorType(dtype=dtype("float32"), shape=(2,) * rank)
+        if rank in ranks:
+            assert infer([tag, given], {}) == TensorType(dtype=dtype("int32"), shape=(1,))
+        else:
+            with pytest.raises(
+                ScriptValueError, match=rf"the dimension of 'value' should be in \[.*\], but got {rank}."
+            ):
+                infer([tag, given], {})
+    one = TensorType(dtype=dtype("float32"), shape=(1,))
+    assert infer([tag, one], {}).shape == (1,)
+    for wrong in (StringType(value=""), one):
+        with pytest.raises(ScriptTypeError, match="the type of 'name' should be 'str' and it cannot be empty"):
+            infer([wrong, one], {})
+
+
+def test_extremes_of_a_number():
+    for name in ("ArgMaxWithValue", "ArgMinWithValue"):
+        made = Builder().emit(name, value(np.float32(2.5)), 0, False)
+        assert [one.tolist() for one in made.content] == [0, 2.5]
+    assert Builder().emit("Argmax", value(np.float32([1, 3, 2])), 0, dtype("int64")).content.dtype == np.int64
+    assert Builder().emit("Argmax", value(np.float32([1, 3, 2])), 0, 34).content.dtype == np.int32  # its number
+    for wrong in (dtype("float32"), 43):
+        with pytest.raises(ScriptTypeError, match="must be int32 or int64"):
+            Builder().emit("Argmax", value(np.float32([1, 3, 2])), 0, wrong)
+
+
+def test_a_reduction_over_no_axes_may_be_skipped():
+    x = np.float32([[1, 2], [3, 4]])
+    assert kernel("ReduceSum", x, (), False, True).tolist() == x.tolist()
+    assert kernel("ReduceSum", x, (), False, False) == 10
+    assert (
+        kernel("ReduceSum", x, 0, False, True).tolist() == kernel("ReduceSum", x, (0,), False, True).tolist() == [4, 6]
+    )
+
+
+def test_items_of_tuples_pass_gradients_to_one_of_them():
+    b, items = Builder(), (value(np.ones(2)), value(np.zeros(3)), value(np.ones(())))
+    for index, at in ((0, 0), (2, 2), (-1, 2), (-3, 0)):
+        given, rest = find("TupleGetItem").grad(b, [items, index], items[at], "slope", {})
+        assert given == tuple("slope" if n == at else None for n in range(3))
+        assert rest is None
+    whole = b.emit("MakeTuple", *items)
+    assert find("TupleGetItem").grad(b, [whole, 1], items[1], "slope", {}) == ((None, "slope", None), None)
+    assert find("MakeTuple").grad(b, items, whole, ["one", "two", "three"], {}) == ("one", "two", "three")
+    assert find("Depend").grad(b, [items[0], items[1]], items[0], "slope", {}) == ("slope", None)
+    abstracts = [item.abstract for item in items]
+    made = find("MakeTuple").infer(abstracts, {})
+    for index in (-3, -1, 0, 2):
+        number = ScalarType(dtype=dtype("int64"), value=index)
+        assert find("TupleGetItem").infer([made, number], {}) == abstracts[index]
+    for index in (-4, 3):
+        with pytest.raises(ScriptValueError, match=rf"must be in \[-3, 3\), but got {index}"):
+            find("TupleGetItem").infer([made, ScalarType(dtype=dtype("int64"), value=index)], {})
+
+
+def test_rows_that_a_number_of_tensor_type_counts_are_known_at_run_time():
+    k = TensorType(dtype=dtype("int32"), shape=())
+    values, places = find("TopK").infer([TensorType(dtype=dtype("float32"), shape=(2, 5)), k], {}).items
+    assert (values.shape, places.shape, places.dtype.name) == ((2, -1), (2, -1), "int32")
+    bound = TensorType(dtype=dtype("int32"), shape=())
+    number = ScalarType(dtype=dtype("int64"), value=1)
+    made = find("Range").infer([number, bound, number, number], {})
+    assert (made.dtype.name, made.shape) == ("int64", (-1,))
+    for k in (0, 6):
+        with pytest.raises(ScriptValueError, match=rf"the k must be in \(0,5\], but got {k}"):
+            Builder().emit("TopK", value(np.zeros((2, 5), np.float32)), k)
+
+
+@pytest.mark.parametrize("eps", [-1.0, 0.25])
+def test_logits_beyond_their_limits(eps):
+    x = np.float64([-0.5, 0.1, 0.25, 0.5, 0.75, 0.9, 1.5])
+    inside = np.clip(x, eps, 1 - eps) if eps > 0 else x
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(kernel("Logit", x, eps), np.log(inside / (1 - inside)))
+        slope = kernel("LogitGrad", np.full_like(x, 3.0), x, eps)
+    outside = 0 if eps > 0 else np.nan
+    edge = (x < eps) | (x > 1 - eps) if eps > 0 else (x < 0) | (x > 1)
+    np.testing.assert_allclose(slope, np.where(edge, outside, 3 / (x * (1 - x))))
