@@ -929,14 +929,15 @@ TWINS = (
 
 # every option of operators that the cases above show with one
 OPTIONS = (
+    # the vendor's gradient of a CPU ignores the masks [2.10 observed]
     case("StridedSlice.masks", f(4, 5, 6), (1, 2, 1), (3, 4, 5), (1, 2, 2), 1, 4, 0, 0, 0,
-         real="P.StridedSlice(1, 4)(a, (1, 2, 1), (3, 4, 5), (1, 2, 2))", slopes=_OTHER),
+         real="P.StridedSlice(1, 4)(a, (1, 2, 1), (3, 4, 5), (1, 2, 2))", grad="finite"),
     case("StridedSlice.rest", f(4, 5, 6), (1, 0, 2), (3, 0, 5), (1, 1, 2), 0, 0, 2, 0, 0,
          real="P.StridedSlice(0, 0, 2)(a, (1, 0, 2), (3, 0, 5), (1, 1, 2))", slopes=_OTHER),
     case("StridedSlice.more", f(4, 5), (0, 1, 2), (0, 3, 5), (1, 1, 2), 0, 0, 0, 1, 0,
-         real="P.StridedSlice(0, 0, 0, 1)(a, (0, 1, 2), (0, 3, 5), (1, 1, 2))", slopes=_OTHER),
+         real=None, grad="finite"),
     case("StridedSlice.fewer", f(4, 5, 6), (-1, 1, 2), (0, 3, 5), (1, 1, 2), 0, 0, 0, 0, 5,
-         real="P.StridedSlice(0, 0, 0, 0, 5)(a, (-1, 1, 2), (0, 3, 5), (1, 1, 2))", slopes=_OTHER),
+         real="P.StridedSlice(0, 0, 0, 0, 5)(a, (-1, 1, 2), (0, 3, 5), (1, 1, 2))", grad="finite"),
     case("Gather.batch", f(3, 5, 2), i(5, 3, 4), 1, 1, real="ops.gather(a, b, 1, 1)", grad="none"),
     case("Gather.batches", f(2, 3, 4, 5), i(5, 2, 3, 2), 3, 2, real="ops.gather(a, b, 3, 2)", grad="none"),
     case("Gather.back", f(3, 5, 2), i(5, 3, 4), -2, -1, real="ops.gather(a, b, -2, -1)", grad="none"),
@@ -946,8 +947,6 @@ OPTIONS = (
     case("OneHot.first", i(4, 2, 3), 4, f(), f(), 0, real="P.OneHot(0)(a, 4, b, c)", grad="none"),
     case("OneHot.middle", i(4, 2, 3), 4, f(), f(), 1, real="P.OneHot(1)(a, 4, b, c)", grad="none"),
     case("UnsortedSegmentSum.two", f(2, 3, 4), i(3, 2, 3), 3, real="P.UnsortedSegmentSum()(a, b, 3)", slopes=_OTHER),
-    case("SparseSoftmaxCrossEntropyWithLogits.slope", f(4, 5), i(5, 4), attrs={"is_grad": True, "sens": 2.0},
-         real="P.SparseSoftmaxCrossEntropyWithLogits(is_grad=True, sens=2.0)(a, b)", grad="none", tolerance=5e-6),
     case("SmoothL1Loss.mean", f(2, 3), f(2, 3), 0.5, 1, real="P.SmoothL1Loss(0.5, 'mean')(a, b)", slopes=_OTHER),
     case("SmoothL1Loss.sum", f(2, 3), f(2, 3), 2.0, 0, real="P.SmoothL1Loss(2.0, 'sum')(a, b)", slopes=_OTHER),
     case("BinaryCrossEntropy.none", u(2, 3), u(2, 3), p(2, 3), 2, real="P.BinaryCrossEntropy('none')(a, b, c)",
@@ -1028,7 +1027,7 @@ OPTIONS = (
     case("MatMulExt.wide", f(2, 1, 2, 3), f(5, 3, 4), real="ops.matmul(a, b)", slopes=_OTHER),
     case("BatchMatMul.tn", f(2, 3, 2), f(2, 3, 4), True, False, real="P.BatchMatMul(True, False)(a, b)", slopes=_OTHER),
     case("BatchMatMul.tt", f(2, 3, 2), f(2, 4, 3), True, True, real="P.BatchMatMul(True, True)(a, b)", slopes=_OTHER),
-    case("BatchMatMul.spread", f(2, 1, 2, 3), f(5, 3, 4), False, False, real="P.BatchMatMul()(a, b)", slopes=_OTHER),
+    case("BatchMatMul.spread", f(2, 1, 2, 3), f(5, 3, 4), False, False, real=None, grad="finite"),
     case("MaxPool.uneven", f(2, 2, 9, 7), attrs=_POOL | {"kernel_size": (1, 1, 3, 2), "strides": (1, 1, 2, 1)},
          real="P.MaxPool((3, 2), (2, 1))(a)", slopes=_OTHER),
     case("AvgPool.uneven", f(2, 2, 9, 7), (3, 2), (2, 1), 1, 0, real="P.AvgPool((3, 2), (2, 1), 'same')(a)",

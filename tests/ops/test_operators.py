@@ -168,7 +168,7 @@ def test_gradients_are_made_of_the_operators_that_mindspore_keeps(case: Case) ->
     assert ours == Counter(graphs()[case.id]["backward"])
 
 
-@pytest.mark.parametrize("case", [c for c in RECORDED if find(c.op).composite], ids=ids)
+@pytest.mark.parametrize("case", [c for c in CASES if find(c.op).composite], ids=ids)
 def test_expansions_compute_the_same_with_the_operators_of_mindspore(case: Case) -> None:
     whole = run(case, arrays(case), Builder())[1]
     builder = Builder(expanding=True)
@@ -176,8 +176,9 @@ def test_expansions_compute_the_same_with_the_operators_of_mindspore(case: Case)
     parts = [v.content for v in replaced.inputs] if replaced.op == "MakeTuple" else flat(replaced.content)
     for ours, theirs in zip(parts, flat(whole.content), strict=True):
         close(ours, theirs, 2e-6)
-    if case.op not in ("SplitWithSize", "PowTensorScalar", "ConstantPadND"):
-        assert Counter(n.op for n in builder.made) == Counter(graphs()[case.id]["forward"])
+    if case in RECORDED and case.op not in ("SplitWithSize", "PowTensorScalar", "ConstantPadND"):
+        recorded_names = [name for name in graphs()[case.id]["forward"] if name != "RealMakeTuple"]
+        assert Counter(n.op for n in builder.made) == Counter(recorded_names)
 
 
 @pytest.mark.parametrize("case", [c for c in RECORDED if c.op not in ("ZerosLike", "OnesLike")], ids=ids)
