@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from dumpsim.analysis.apitree import ApiEntry
 from dumpsim.analysis.meaning import Meaning, meaning
@@ -91,6 +92,6 @@ def _call(name: str, entries: list[ApiEntry], grads: dict[str, ApiEntry]) -> Cal
     )
 
 
-def order(part: int | str) -> tuple[int, int, str]:
+def order(part: int | str) -> tuple[float, str]:
     """Sort positional arguments before keyword arguments."""
-    return (0, part, "") if isinstance(part, int) else (1, 0, part)
+    return (part, "") if isinstance(part, int) else (inf, part)

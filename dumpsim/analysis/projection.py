@@ -96,16 +96,15 @@ def project(account: Mapping[str, Any], name: str = "", steps: int | None = None
     ranges = chosen_steps(account["iteration"], steps)
     types: dict[str, list[int]] = {}
     _add(types, once, 1)
-    own = [number for number in known if any(low <= number <= high for low, high in ranges)]
-    for number in own:
-        _add(types, counted[number], 1)
     chosen = sum(high - low + 1 for low, high in ranges)
-    idle = [number for number in measured if number not in counted]  # counted, but without files
-    missing = chosen - len(own) - sum(any(low <= number <= high for low, high in ranges) for number in idle)
+    ran = [number for number in measured if any(low <= number <= high for low, high in ranges)]  # some without files
+    missing = chosen - len(ran)
+    for number in ran:
+        _add(types, counted.get(number, {}), 1)
     last = counted[known[-1]] if known else {}
     if missing > 0 and known:
         _add(types, {kind: of for kind, of in last.items() if kind != OTHER}, missing)
-        digits = _digits(ranges) - sum(len(str(number)) for number in own)
+        digits = _digits(ranges) - sum(len(str(number)) for number in ran)
         if OTHER in last:  # a line for each step: its number and a newline, for each graph
             lines = last[OTHER]["bytes"] // (len(str(known[-1])) + 1)
             types.setdefault(OTHER, [0, 0])[1] += lines * (digits + missing)

@@ -7,6 +7,7 @@ import pytest
 from smalltree import api, write
 
 import dumpsim
+from dumpsim.analysis.apicall import order
 from dumpsim.core.errors import UnreadableError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -114,3 +115,39 @@ def test_a_statistic_that_was_not_asked_for_is_no_nan(tmp_path, left_out):
     names = ("max", "min", "avg")
     assert [set(e.row) for e in dumpsim.open(tmp_path)] == [{*names, "l2norm"} - {names[left_out]}] * 2
     assert [one.op_name for one in dumpsim.first(tmp_path, everything=True)] == ["Torch_log_1_forward"]
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("torch.float32", "float32"), ("torch.bfloat16", "bfloat16"), ("mindtorch.torch.float16", "float16"),
+        ("Float32", "float32"), ("BFloat16", "bfloat16"), ("Int64", "int64"), ("Bool", "bool"), ("UInt8", "uint8"),
+        ("<class 'int'>", "int64"), ("<class 'float'>", "float64"), ("<class 'bool'>", "bool"),
+        ("<class 'NoneType'>", "NoneType"), ("torch.qint8", "qint8"), ("Odd", "odd"),
+    ],
+)  # fmt: skip
+def test_names_of_number_types(tmp_path, text, dtype):
+    """[spec api_dump 1.4]"""
+    place = tmp_path / "rank0"
+    place.mkdir()
+    line = json.dumps(["Torch_abs_0_forward_output", 1, [], text, [2], [1.0, 0.0, 0.5]])
+    (place / "torch_api_dump_info.pkl").write_text(line + "\n")
+    assert [entry.dtype for entry in dumpsim.open(tmp_path)] == [dtype]
+
+
+@pytest.mark.parametrize(
+    ("indices", "slots"),
+    [
+        (["0", "2"], [0, 2]), (["1", "0"], [1, 0]), (["0.0", "0.1", "1"], [0, 1, 2]), (["0", "1.0", "1.1"], [0, 1, 2]),
+        (["0", "mask"], [0, 1]), (["3", "mask.0"], [0, 1]),
+    ],
+)  # fmt: skip
+def test_arguments_are_numbered_by_place_or_in_their_order_where_one_is_nested(tmp_path, indices, slots):
+    calls = [(f"Torch_cat_0_forward_input.{index}", X) for index in indices]
+    dump = dumpsim.open(api(tmp_path, [*calls, ("Torch_cat_0_forward_output", X)]))
+    assert [entry.slot for entry in dump.filter(io="input")] == slots
+    assert [entry.slot for entry in dump.filter(io="output")] == [0]
+
+
+def test_positional_arguments_come_before_those_by_name():
+    assert sorted(["b", 2, "a", 10, 0], key=order) == [0, 2, 10, "a", "b"]

@@ -1,5 +1,6 @@
 """A dump in an interactive session: its text, its table, its tensors by number and by name."""
 
+import math
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -8,6 +9,7 @@ from rebuild import rebuild
 from smalltree import chain, write
 
 import dumpsim
+from dumpsim.analysis import notebook
 from dumpsim.analysis.notebook import sparkline
 from dumpsim.core.errors import BadInputError
 
@@ -96,3 +98,43 @@ def test_a_sparkline_stays_inside(values):
               point.get("points").replace(",", " ").split()]  # fmt: skip
     assert all(0 <= n <= 96 for n in points)
     assert len(points) == 2 * sum(value is not None and np.isfinite(value) for value in values)
+
+
+def test_a_sparkline_has_a_point_a_step_and_a_dot_where_there_is_none():
+    """96 by 18, with 2 around it: 92 wide and 14 high."""
+    assert sparkline([0.0, 10.0, 5.0, 2.5, None, math.nan, -math.inf, 10.0]) == (
+        "<svg width='96' height='18'><polyline points='"
+        + " ".join(f"{2 + 92 * at / 7:.4g},{16 - 14 * share:.4g}" for at, share in
+                   ((0, 0), (1, 1), (2, 0.5), (3, 0.25), (7, 1)))
+        + "' fill='none' stroke='#36c'/>"
+        + "".join(f"<circle cx='{2 + 92 * at / 7:.4g}' cy='9' r='2' fill='#c00'/>" for at in (5, 6))
+        + "</svg>"
+    )  # fmt: skip
+    assert sparkline([3.0, 3.0]) == (
+        "<svg width='96' height='18'><polyline points='2,9 94,9' fill='none' stroke='#36c'/></svg>"
+    )
+    assert sparkline([math.inf, math.nan]).count("polyline") == 0
+
+
+@pytest.mark.parametrize(("count", "end"), [(30, None), (31, "and 1 more tensors"), (33, "and 3 more tensors")])
+def test_thirty_tensors_have_a_row(tmp_path, count, end):
+    write(tmp_path, [("Data", f"x{n}", [], [np.ones(2, np.float32)]) for n in range(count)])
+    page = table(dumpsim.open(tmp_path))
+    assert len(page.findall(".//tbody/tr")) == 30
+    assert [one.text for one in page.findall("p")[1:]] == ([] if end is None else [end])
+
+
+def test_of_a_long_dump_a_part_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook, "_ENTRIES", 40)
+    for count, end in ((40, "and 10 more tensors"), (41, "and at least 11 more tensors"),
+                       (45, "and at least 11 more tensors")):  # fmt: skip
+        root = write(tmp_path / str(count), [("Data", f"x{n}", [], [np.ones(2, np.float32)]) for n in range(count)])
+        assert table(dumpsim.open(root)).findall("p")[-1].text == end
+
+
+def test_statistics_of_large_tensors_are_not_computed(tmp_path):
+    """1 MiB is not large."""
+    for name, count, shown in (("a", 1 << 18, "1"), ("b", (1 << 18) + 1, None)):
+        root = write(tmp_path / name, [("Data", "x", [], [np.ones(count, np.float32)])])
+        (row,) = table(dumpsim.open(root)).findall(".//tbody/tr")
+        assert row[4].text == shown

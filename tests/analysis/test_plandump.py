@@ -6,10 +6,12 @@ import dumprun
 import numpy as np
 import pytest
 from binfile import bin_bytes, item
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from smalltree import api, write
 
 from dumpsim.analysis.plandump import account_of
-from dumpsim.analysis.projection import OTHER
+from dumpsim.analysis.projection import OTHER, project
 from dumpsim.core.errors import BadInputError, DumpConfigError, UnreadableError
 
 X = np.zeros((2, 3), np.float32)
@@ -123,3 +125,69 @@ def test_the_sizes_of_sampled_types_are_those_of_the_machine(tmp_path):
     tree = write(tmp_path / "dump", ops)
     one, *_ = account(tmp_path, tree, saved_data="tensor", sample_mode=1, sample_num=3)
     assert steps(one)[0]["Add"] == {"files": 2, "bytes": npy_bytes(3, 1) + npy_bytes(1, 8)}
+
+
+def written_by(iteration, measured, counted, once, steps):
+    """The files and bytes of a run by types, step by step."""
+    total = {}
+
+    def add(amounts, leave=()):
+        for kind, (files, size) in amounts.items():
+            if kind not in leave:
+                known = total.get(kind, (0, 0))
+                total[kind] = (known[0] + files, known[1] + size)
+
+    add(once)
+    last = max((number for number in measured if number in counted), default=None)
+    chosen = [n for n in range(steps) if iteration["every"] or any(a <= n <= b for a, b in iteration["ranges"])]
+    for number in chosen:
+        if number in measured:
+            add(counted.get(number, {}))
+        elif last is not None:
+            add(counted[last], leave=(OTHER,))
+            if OTHER in counted[last]:  # a line for each graph: the number of the step and a newline
+                add({OTHER: (0, counted[last][OTHER][1] // (len(str(last)) + 1) * (len(str(number)) + 1))})
+    return total, len(chosen), any(number not in measured for number in chosen)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_projection_is_the_sum_over_all_steps(data):
+    ranges = data.draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 130)), max_size=3))
+    every = data.draw(st.booleans())
+    measured = sorted(data.draw(st.sets(st.integers(0, 12), max_size=4)))
+    counted = {}
+    for number in measured:
+        if data.draw(st.integers(0, 3)):
+            counted[number] = {"Add": (data.draw(st.integers(0, 3)), data.draw(st.integers(0, 99)))}
+            if data.draw(st.booleans()):
+                counted[number][OTHER] = (0, data.draw(st.integers(0, 3)) * (len(str(number)) + 1))
+    once = {OTHER: (2, 70)} if data.draw(st.booleans()) else {}
+    iteration = {"every": every, "ranges": ranges}
+    steps = data.draw(st.none() | st.integers(0, 120))
+
+    def amounts(of):
+        return {kind: {"files": files, "bytes": size} for kind, (files, size) in of.items()}
+
+    rows = [[number, amounts(of)] for number, of in counted.items()] + ([[None, amounts(once)]] if once else [])
+    found = project({"iteration": iteration, "measured": measured, "counts": {"x": {"steps": rows}}}, "x", steps)
+    if steps is None:
+        ends = measured if every else [high for low, high in ranges if low <= high]
+        steps = max(ends, default=-1) + 1
+    total, chosen, estimated = written_by(iteration, measured, counted, once, steps)
+    assert {kind: amount for kind, amount in found.types.items() if amount != (0, 0)} == {
+        kind: amount for kind, amount in total.items() if amount != (0, 0)
+    }
+    assert (found.steps, found.estimated) == (chosen, estimated)
+    assert (found.files, found.bytes) == tuple(sum(amount[at] for amount in total.values()) for at in (0, 1))
+    assert found.once == once.get(OTHER, (0, 0))
+    last = counted[max(counted)].values() if counted else ()
+    assert found.step == tuple(sum(amount[at] for amount in last) for at in (0, 1))
+
+
+def test_an_endless_range_is_as_long_as_the_run():
+    endless = {"every": False, "ranges": [[0, 2**63], [1, 4]]}
+    account = {"iteration": endless, "measured": [0], "counts": {"": {"steps": [[0, {}]]}}}
+    assert project(account).steps == 5
+    assert project(account, steps=9).steps == 9
+    assert project({**account, "iteration": {**endless, "script": True}}).steps == 1

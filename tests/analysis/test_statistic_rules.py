@@ -94,3 +94,16 @@ def test_ranks_that_hold_terms_of_a_sum_are_no_replicas():
     assert [one.replicas(rank) for rank in (0, 2, 4)] == [(0, 1, 2), (0, 1, 2), (3, 4, 5)]
     assert [summed.replicas(rank) for rank in (0, 2, 4)] == [(0,), (2,), (4,)]
     assert [cut.replicas(rank) for rank in (0, 5)] == [(0,), (5,)]
+
+
+@pytest.mark.parametrize(
+    ("other", "far"),
+    [
+        ({"avg": 0.1}, True), ({"avg": 0.1, "max": 1.0}, False), ({"avg": 0.1, "min": -1.0}, False),
+        ({"avg": 0.1, "max": INF, "min": -1.0}, False), ({"avg": 0.1, "max": 0.0, "min": None}, True),
+        ({"avg": 0.1, "max": NAN}, True),
+    ],
+)  # fmt: skip
+def test_an_average_may_be_off_by_a_share_of_the_largest_element_that_is_known(other, far):
+    """A quarter of 0.1, or of 1."""
+    assert near("avg", {"avg": 0.3}, other, 4, Tolerance(rtol=0.25, atol=0.0)) is not far

@@ -157,6 +157,6 @@ def _merged(calls: Sequence[Call]) -> tuple[Call, ...]:
     return tuple(call for call, same in zip(calls, again, strict=True) if not same)
 
 
-def _first_two(index: tuple[int | str, ...]) -> list[tuple[int, int, str]]:
+def _first_two(index: tuple[int | str, ...]) -> list[tuple[float, str]]:
     """Return an index for sorting; a missing index comes first."""
     return [order(part) for part in (*index[:2], 0, 0)[:2]]
