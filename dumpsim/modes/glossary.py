@@ -12,6 +12,7 @@ from typing import Any
 
 from dumpsim.core.codes import MEANINGS, RUNTIME_CODES
 from dumpsim.core.errors import BadInputError, nearest
+from dumpsim.core.match import KernelRules
 from dumpsim.modes import kernelbykernel, wholegraph
 from dumpsim.modes.aclitems import ITEMS, LISTS
 from dumpsim.modes.dialect import Field, Row, Rule, Section
@@ -111,7 +112,7 @@ _SUBJECT_WORDS = {
     **dict.fromkeys(("inf", "-inf", "infs", "infinity", "infinities", "overflows", "saturation"), "overflow"),
 }
 
-_EFFECTS = (*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)
+_EFFECTS = tuple(dict.fromkeys((*kernelbykernel.EFFECTS, *wholegraph.EFFECTS)))  # shared ones once
 
 # messages of the vendor's libraries, which do not name the field [spec observed 2]
 _LIBRARIES = {
@@ -263,7 +264,7 @@ def _field(row: Field) -> Topic:
         if isinstance(rule, Rule) and (rule.where == row.where or row.name in rule.force):
             forced = ", ".join(f"{name} becomes {_shown(value)}" for name, value in rule.force.items())
             facts.append((rule.level, f"{_neutral(rule.what)}{f' ({forced})' if forced else ''} [{rule.code}]"))
-    facts += [("no effect", effect.why) for effect in _EFFECTS if effect.name == row.name]
+    facts += [("no effect", _neutral(effect.why)) for effect in _EFFECTS if effect.name == row.name]
     return Topic(
         name=row.name, kind="config field", text=row.about, facts=tuple(facts), source="seed 001, spec mindspore 1"
     )
@@ -373,6 +374,8 @@ def _profile_field(name: str) -> Topic:
 
 def _shown(value: Any) -> str:
     """Format a value as in a config."""
+    if isinstance(value, KernelRules):
+        value = value.rules
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -382,5 +385,5 @@ def _shown(value: Any) -> str:
 
 def _neutral(text: str) -> str:
     """Return a rule's text without its values."""
-    words = {"target": "such a device", "value": "the value", "device_id": "the device"}
+    words = {"target": "such a device", "value": "the value", "device_id": "the device", "part": "such a part"}
     return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], text)

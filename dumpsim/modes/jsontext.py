@@ -24,11 +24,7 @@ _EMPTY = "attempting to parse an empty input; check that your input string or st
 
 
 class JsonTextError(ValueError):
-    """A text that the C++ library refuses; the message is the library's, `rest` is the text that was not read."""
-
-    def __init__(self, message: str, rest: str) -> None:
-        super().__init__(message)
-        self.rest = rest
+    """A text that the C++ library refuses; the message is the library's."""
 
 
 def parse(data: bytes) -> object:
@@ -73,8 +69,7 @@ class _Reader:
         """Skip a byte order mark and read one value."""
         if self.text.startswith("\xef"):
             if not self.text.startswith("\xef\xbb\xbf"):
-                length = next(i for i in (1, 2, 3) if self.text[:i] != "\xef\xbb\xbf"[:i])
-                self.at = min(length, len(self.text))
+                self.at = 2 if self.text[1:2] != "\xbb" else 3  # also at the end of the file, which counts as a byte
                 raise self.invalid("invalid BOM; must be 0xEF 0xBB 0xBF if given", "value")
             self.at = 3
         if not self.text:
@@ -94,11 +89,7 @@ class _Reader:
         line = before.count("\n") + 1
         column = self.at - (before.rfind("\n") + 1)
         where = f"parse error at line {line}, column {column}"
-        return JsonTextError(f"[json.exception.parse_error.101] {where}: {what}", self.rest())
-
-    def rest(self) -> str:
-        """Return the rest of the file."""
-        return self.text[self.at :].encode("latin-1").decode("utf-8", "replace")
+        return JsonTextError(f"[json.exception.parse_error.101] {where}: {what}")
 
     def invalid(self, what: str, context: str) -> JsonTextError:
         """Make an error of the lexer, with the text that was read; control characters are shown as <U+XXXX>."""
@@ -170,7 +161,7 @@ class _Reader:
             return int(word)
         value = float(word)
         if value in (float("inf"), float("-inf")):
-            raise JsonTextError(f"[json.exception.out_of_range.406] number overflow parsing '{word}'", self.rest())
+            raise JsonTextError(f"[json.exception.out_of_range.406] number overflow parsing '{word}'")
         return value
 
     def digits(self, at: int) -> int:

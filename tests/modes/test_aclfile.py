@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 from dumpsim.cli.app import app
 from dumpsim.core.errors import DumpConfigError, UnsupportedError
 from dumpsim.core.steps import Steps
-from dumpsim.modes.aclchecks import _existing, step_error
-from dumpsim.modes.aclfile import _blocked, check_acl, load_acl
+from dumpsim.modes.aclchecks import _existing, is_address, step_error
+from dumpsim.modes.aclfile import AclDump, _blocked, acl_profile, acl_schema, check_acl, load_acl
 from dumpsim.modes.gesteps import check_ge_steps
-from dumpsim.modes.request import ModelRule, RequestedStatistics, Selection
+from dumpsim.modes.profile import find
+from dumpsim.modes.request import Blocked, DumpRequest, ModelRule, RequestedStatistics, Selection, Watch
 
 CONTENT = "EP0001: The content of configuration item {} in configuration file acl.json is invalid. Reason: {}."
 ENUM = "EP0002: Value {} for configuration item {} in configuration file acl.json is invalid. Expected value: {}."
@@ -518,3 +519,246 @@ def test_what_an_overflow_dump_asks_for(directory):
     request = dump.request
     assert (request.trigger, request.inputs, request.outputs, request.tensors) == ("overflow", True, True, True)
     assert (request.selection.models, request.steps) == (None, Steps(text="", every=True))
+
+
+@pytest.mark.parametrize(
+    ("items", "codes"),
+    [
+        ({"dump_step": "|".join(["1"] * 100)}, []),
+        ({"dump_level": "op", "dump_list": [{"optype_blacklist": BLACK * 100, "opname_blacklist": BLACK * 100}]}, []),
+        ({"dump_path": "x" * 512}, ["EP0003: Value xx"]),  # it does not exist
+        ({"dump_path": "\u00e9" * 256}, ["EP0003: Value \u00e9\u00e9"]),
+        ({"dump_path": "a:b:"}, ["EP0003: Value a:"]),
+        ({"dump_list": [{"layer": [], "model_name": ""}], "dump_op_switch": "on"}, []),
+        ({"dump_scene": "watcher", "dump_list": [{"watcher_nodes": ["a"], "model_name": ""}]}, ["EP0001: The cont"]),
+        ({"dump_data": "stats", "dump_stats": ["Max"]}, []),
+        ({"dump_stats": ["Max"], "dump_debug": "on"}, []),
+        ({"dump_data": "stats"}, []),
+        ({"dump_debug": "on", "dump_op_switch": "off"}, []),
+        ({"dump_level": "op", "dump_list": [{"model_name": "m", "opname_range": [{"begin": "a", "end": "a"}]}]}, []),
+        ({"dump_level": "op", "dump_list": [{"model_name": "m", "opname_range": [{}]}]}, ["EP0003: Value be"]),
+        ({"dump_list": [{"opname_range": []}]}, []),
+        ({"dump_kernel_data": "all,printf"}, []),
+        ({"dump_scene": "lite_exception", "dump_mode": "all"}, []),
+        ({"dump_list": [{"watcher_nodes": []}]}, []),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_both_sides_of_the_limits(directory, items, codes):
+    found = check_acl(text(**items))
+    assert [one.vendor[: len(code)] for one, code in zip(found, codes, strict=False)] == codes
+    assert [one.level for one in found if one.level == "error"] == ["error"] * len(codes)
+
+
+def test_all_that_is_wrong_with_a_config(directory):
+    """Both validators go on after each error, except where it decides what the next step means. [spec ge 2.3]"""
+    entry = {
+        "model_name": 1, "layer": "x", "watcher_nodes": [1, "a", 2], "optype_blacklist": [{"name": 2, "pos": "p"}, 3],
+        "opname_blacklist": {}, "opname_range": [{"begin": 1}, 4],
+    }  # fmt: skip
+    items = {
+        "dump_path": 1, "dump_mode": "both", "dump_op_switch": "", "dump_level": [], "dump_scene": "watcher",
+        "dump_data": "x", "dump_debug": "on", "dump_kernel_data": "all,", "dump_step": 5,
+        "dump_stats": ["Max", 1, None],
+        "dump_list": [3, entry, {"model_name": "m"}],
+    }  # fmt: skip
+    found = check_acl(text(**items))
+    assert [(one.where.removeprefix("$.dump."), one.code[-1]) for one in found if one.level == "error"] == [
+        ("dump_path", "1"), ("dump_level", "1"), ("dump_step", "1"), ("dump_stats[1]", "1"), ("dump_stats[2]", "1"),
+        ("dump_list[0]", "1"), ("dump_list[1].model_name", "1"), ("dump_list[1].layer", "1"),
+        ("dump_list[1].watcher_nodes[0]", "1"), ("dump_list[1].watcher_nodes[2]", "1"),
+        ("dump_list[1].optype_blacklist[1]", "1"), ("dump_list[1].optype_blacklist[0].name", "1"),
+        ("dump_list[1].optype_blacklist[0].pos", "1"), ("dump_list[1].opname_blacklist", "1"),
+        ("dump_list[1].opname_range[1]", "1"), ("dump_list[1].opname_range[0].begin", "1"), ("dump_mode", "2"),
+        ("dump_data", "2"), ("dump_op_switch", "1"), ("dump_kernel_data", "1"), ("dump_debug", "5"),
+    ]  # fmt: skip
+
+
+ADDRESSES = {
+    "10.0.0.1": True, "0.0.0.0": True, "255.255.255.255": True, "256.0.0.1": False, "1.2.3.256": False, "1.2.3": False,
+    "1.2.3.4.5": False, "": False, "a.b.c.d": False, "1.2.3.x": False, "1x.2.3.4": True, " 1.+2.3.4": True,
+    "-1.2.3.4": False, "-0.2.3.4": True, "1..3.4": False,
+}  # fmt: skip
+
+
+def test_hosts_are_read_by_their_leading_digits():
+    """As C's strtol reads them. [spec ge 2.3 step 5]"""
+    assert {host: is_address(host) for host in ADDRESSES} == ADDRESSES
+
+
+@pytest.mark.parametrize("kind", ["object", "array"])
+def test_ten_objects_or_arrays_may_be_nested(directory, kind):
+    """[spec ge 2.2]; the document and its `dump` are objects, too."""
+    for depth, good in ((10, True), (11, False)):
+        given = [] if kind == "array" else {}
+        for _ in range(depth - (1 if kind == "array" else 3)):
+            given = [given] if kind == "array" else {"a": given}
+        found = [one.vendor for one in check_acl(text(odd=given)) if one.level == "error"]
+        reason = f"more than 10 {kind}s are nested"
+        assert found == ([] if good else [f"EP0004: Failed to parse file acl.json. Reason: {reason}."])
+
+
+REQUEST = {
+    "path": "out", "file": "acl.json", "dialect": "acl", "selection": Selection(models=(ModelRule(model="m"),)),
+    "inputs": False, "outputs": True, "steps": Steps(text="", every=True), "trigger": "every", "tensors": True,
+    "statistics": None, "file_format": "bin", "singles": False, "watches": (),
+}  # fmt: skip
+SLOTS = [{"name": "Add", "pos": ["input1", "output0", "inputx"]}]
+
+
+@pytest.mark.parametrize(
+    ("items", "changes"),
+    [
+        ({}, {}),
+        (
+            {"dump_scene": "watcher", "dump_data": "stats",
+             "dump_list": [{"watcher_nodes": ["a"]}, {"layer": ["b"], "watcher_nodes": ["c", "d"]}]},
+            {"selection": Selection(models=()),
+             "watches": (Watch(layers=None, nodes=("a",)), Watch(layers=("b",), nodes=("c", "d")))},
+        ),
+        (
+            {"dump_level": "op", "dump_op_switch": "on",
+             "dump_list": [{"model_name": "m", "optype_blacklist": SLOTS, "opname_blacklist": SLOTS}]},
+            {"selection": Selection(models=(ModelRule(model="m", blocked=tuple(
+                Blocked(name="Add", by_type=by_type, inputs=frozenset({1}), outputs=frozenset({0}))
+                for by_type in (True, False)
+            )),))},
+        ),
+        ({"dump_op_switch": "on", "dump_list": None}, {"singles": True, "selection": Selection(models=())}),
+        (
+            {"dump_debug": "on", "dump_list": None, "dump_data": "stats", "dump_mode": "input", "dump_step": "2|7"},
+            {"trigger": "overflow", "inputs": True, "selection": Selection(models=None), "steps": Steps.parse("2|7")},
+        ),
+        ({"dump_level": "kernel", "dump_op_switch": "on"}, {"selection": Selection(models=()), "singles": True}),
+    ],
+)  # fmt: skip
+def test_the_whole_request(directory, items, changes):
+    data = text(**{"dump_list": [{"model_name": "m"}]} | items)
+    dump, _ = load_acl(data)
+    assert dump == AclDump(path="out", request=DumpRequest(text=data, **REQUEST | changes))
+
+
+def test_an_exception_scene_is_no_dump_of_operators(directory):
+    for scene in ("lite_exception", "aic_err_brief_dump", "aic_err_norm_dump"):
+        dump, _ = load_acl(text(dump_scene=scene, dump_list=[{"model_name": "m"}]))
+        assert dump == AclDump(request=None, scene=scene, path="out")
+    assert load_acl(b"{}")[0] == AclDump(request=None, scene="", path=None)
+
+
+def test_the_profile_of_acl_configs_counts_for_each_model():
+    assert acl_profile() == find("seed", "ascend_ge", {"iteration_rule": "model"})
+    assert acl_profile({"bfloat16": "raw", "iteration_rule": "graph"}) == find(
+        "seed", "ascend_ge", {"iteration_rule": "graph", "bfloat16": "raw"}
+    )
+
+
+VAIN = {
+    "dump_mode": "all", "dump_data": "tensor", "dump_level": "all", "dump_step": "1", "dump_kernel_data": "all",
+    "dump_op_switch": "off",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("items", "vain"),
+    [
+        (VAIN | {"dump_list": [{}]}, ["dump_kernel_data"]),
+        (VAIN | {"dump_debug": "on"}, ["dump_mode", "dump_data", "dump_level", "dump_kernel_data"]),
+        (
+            VAIN | {"dump_debug": "on", "dump_step": "x", "dump_stats": []},
+            ["dump_mode", "dump_data", "dump_stats", "dump_level", "dump_step", "dump_kernel_data"],
+        ),
+        (
+            VAIN | {"dump_scene": "watcher", "dump_mode": "output", "dump_list": [{"watcher_nodes": ["a"]}]},
+            ["dump_data", "dump_level", "dump_kernel_data"],
+        ),
+        (
+            VAIN | {"dump_scene": "lite_exception", "dump_stats": [], "dump_list": [], "quant_dumpable": "1"},
+            ["dump_mode", "dump_op_switch", "dump_level", "dump_data", "dump_kernel_data", "dump_step", "dump_stats",
+             "dump_list"],
+        ),
+        ({"dump_op_switch": "on", "dump_level": "op", "dump_list": [{}]}, ["dump_op_switch"]),
+        ({"dump_op_switch": "on", "dump_level": "kernel", "dump_list": [{}]}, []),
+        ({"dump_op_switch": "off", "dump_level": "kernel", "dump_list": [{}]}, ["dump_list"]),
+        ({"dump_list": [{}], "dump_step": ""}, []),
+    ],
+)  # fmt: skip
+def test_items_that_are_read_in_vain(directory, items, vain):
+    found = [one for one in check_acl(text(**items)) if one.code == "DS-ACL-008"]
+    assert [one.where.removeprefix("$.dump.") for one in found] == vain
+    assert {(one.level, one.what[:11]) for one in found} <= {("no effect", "no effect: ")}
+
+
+def test_what_nobody_reads_is_named_with_what_was_meant(directory):
+    data = json.loads(text(dump_list=[{"layr": [], "optype_blacklist": [{"pos": ["in0", "input0"]}, {"pos": [" x"]}]}]))
+    data |= {"dmp": {}}
+    data["dump"] |= {"dump_stp": "", "dump_level": "op"}
+    found = check_acl(json.dumps(data).encode())
+    black = "$.dump.dump_list[0].optype_blacklist"
+    allowed = ("input and output with a number, such as input0",)
+    assert [(one.level, one.code, one.where, one.what, one.nearest, one.allowed) for one in found] == [
+        ("no effect", "DS-ACL-010", "$.dmp", "no such item; it is ignored", "dump", ()),
+        ("no effect", "DS-ACL-010", "$.dump.dump_stp", "no such item; it is ignored", "dump_step", ()),
+        ("no effect", "DS-ACL-010", "$.dump.dump_list[0].layr", "no such item; it is ignored", "layer", ()),
+        ("warning", "DS-ACL-009", f"{black}[0].pos", "'in0' is ignored", None, allowed),
+        ("warning", "DS-ACL-009", f"{black}[1].pos", "' x' is ignored", None, allowed),
+    ]
+    assert check_acl(b"[]") == ()
+
+
+def test_the_whole_schema():
+    strings = {"type": "array", "items": {"type": "string"}}
+    black = {
+        "type": "array", "maxItems": 100,
+        "items": {"type": "object", "properties": {"name": {"type": "string"}, "pos": strings}},
+    }  # fmt: skip
+    ends = {"type": "object", "properties": {"begin": {"type": "string"}, "end": {"type": "string"}}}
+    found = acl_schema()
+    items = found["properties"]["dump"].pop("properties")
+    assert found == {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ACL config", "type": "object",
+        "properties": {"dump": {"type": "object"}},
+    }  # fmt: skip
+    assert {item.pop("type") for name, item in items.items() if name not in ("dump_stats", "dump_list")} == {"string"}
+    assert all(item.pop("description", "") for name, item in items.items() if name not in ("dump_stats", "dump_list"))
+    assert items == {  # [spec ge 2.1]
+        "dump_path": {}, "dump_mode": {"enum": ["all", "input", "output"], "default": "output"},
+        "dump_op_switch": {"enum": ["off", "on"], "default": "off"},
+        "dump_level": {"enum": ["all", "kernel", "op"], "default": "all"}, "dump_scene": {"enum": SCENES.split("/")},
+        "dump_data": {"enum": ["stats", "tensor"], "default": "tensor"},
+        "dump_debug": {"enum": ["off", "on"], "default": "off"}, "dump_kernel_data": {"default": "all"},
+        "dump_step": {},
+        "dump_stats": {
+            "type": "array", "minItems": 1,
+            "items": {"enum": ["Avg", "L2norm", "Max", "Min", "Nan", "Negative Inf", "Positive Inf"]},
+        },
+        "dump_list": {"type": "array", "items": {"type": "object", "properties": {
+            "model_name": {"type": "string"}, "layer": strings, "watcher_nodes": strings, "optype_blacklist": black,
+            "opname_blacklist": black, "opname_range": {"type": "array", "items": ends},
+        }}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("lacking", [0, 4, 2])  # nothing, R_OK, W_OK
+def test_a_directory_is_read_and_written(directory, monkeypatch, lacking):
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & lacking)
+    errors = [one.vendor for one in check_acl(text(dump_list=[])) if one.level == "error"]
+    assert errors == ([VALUE.format("out", "dump_path", PERMISSION)] if lacking else [])
+
+
+def test_characters_that_ge_refuses_are_counted_in_bytes(directory):
+    """[spec ge 8.10]"""
+    (directory / "\u00e9 x").mkdir()
+    (directory / "out x").mkdir()
+    assert refusal(text(dump_path="\u00e9 x")) == "100009: invalid dump_path [\u00e9 x] in dump config at 0"
+    assert refusal(text(dump_path="out x")) == "100009: invalid dump_path [out x] in dump config at 3"
+    load_acl(text(dump_path="out x", dump_scene="watcher"))
+    load_acl(text(dump_path="out x", dump_scene="lite_exception"))
+    assert len([one for one in check_acl(text(dump_path="10.0.0.1:/a", dump_list=[{}])) if one.level == "error"]) == 1
+
+
+def test_an_overflow_dump_takes_no_list(directory):
+    """[spec ge 2.3 step 6]"""
+    text_ = "100009: nonsupport dump model when open dump overflow detection"
+    assert refusal(text(dump_debug="on", dump_list=[{"model_name": "m"}])) == text_
+    load_acl(text(dump_debug="on", dump_list=[]))
+    load_acl(text(dump_debug="off", dump_list=[{"model_name": "m"}]))

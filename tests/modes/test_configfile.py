@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from dumpsim.core.errors import DumpConfigError
+from dumpsim.core.match import KernelRules
+from dumpsim.core.steps import Steps
 from dumpsim.modes.configfile import check_all, config_schema, load, read_file
 from dumpsim.modes.environment import read_environment
 from dumpsim.modes.gesteps import check_ge_steps
 from dumpsim.modes.profile import find, names
-from dumpsim.modes.request import DumpRequest, RequestedStatistics, Selection
+from dumpsim.modes.request import Blocked, DumpRequest, RequestedStatistics, Selection
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -294,7 +296,11 @@ def test_schema_of_every_profile():
         ("٣", "the step is not a digit."),
         ("2147483648", "the step is out of range."),
         ("1" * 5000, "the step is out of range."),
+        ("0" * 4000 + "1", "the step is out of range."),
         ("5-3", "in range steps, the first step is >= second step, correct range steps is as 5-10."),
+        ("3-3", "in range steps, the first step is >= second step, correct range steps is as 5-10."),
+        ("2-", "the step is not a digit."),
+        ("", "the step is not a digit."),
     ],
 )
 def test_steps_that_ge_refuses(text, reason):
@@ -303,7 +309,9 @@ def test_steps_that_ge_refuses(text, reason):
     assert str(caught.value) == f"E10001: Value [{text}] for parameter [dumpStep] is invalid. Reason: {reason}"
 
 
-@pytest.mark.parametrize("text", ["0", "0|5-8|2147483647", " 1 - 2 "])
+@pytest.mark.parametrize(
+    "text", ["0", "0|5-8|2147483647", " 1 - 2 ", "|".join("1" * 100), "0" * 3999 + "1", "3-4", "9-10"], ids=len
+)
 def test_steps_that_ge_takes(text):
     assert check_ge_steps(text) is None
 
@@ -475,3 +483,161 @@ def test_tensors_of_an_exception_are_not_sampled(name, mode, warned):
     assert ("DS-CFG-034" in [one.code for one in found if one.level == "warning"]) is warned
     request, _ = load(text_of(changes), {}, find(*name.split("/")))
     assert request.sample == (None if warned else 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "vendor", "nearest"),
+    [
+        ({f"{COMMON}.path": ""}, "Dump path is empty. Please set it in dump json file or environment variable "
+         "`MS_DIAGNOSTIC_DATA_PATH`.", None),
+        ({f"{COMMON}.path": "/a.b"}, "Dump path only support alphabets, digit or {'-', '_', '/'}, but got:/a.b", None),
+        ({f"{COMMON}.path": "a/b"}, "Dump path only support absolute path and should start with '/'", "/home/me/a/b"),
+        ({f"{COMMON}.path": "./a"}, "Dump path only support alphabets, digit or {'-', '_', '/'}, but got:./a",
+         "/home/me/a"),
+        ({f"{COMMON}.path": "../a.b"}, "Dump path only support alphabets, digit or {'-', '_', '/'}, but got:../a.b",
+         None),
+        ({f"{COMMON}.path": "~/a"}, "Dump path only support alphabets, digit or {'-', '_', '/'}, but got:~/a", None),
+        ({f"{COMMON}.net_name": ""}, "net_name only supports alphabetic, digit, or {'-', '_'}, but got: ", None),
+        ({f"{COMMON}.net_name": ". "}, "net_name only supports alphabetic, digit, or {'-', '_'}, but got: . ", None),
+        ({f"{COMMON}.net_name": "a/b"}, "net_name only supports alphabetic, digit, or {'-', '_'}, but got: a/b", "a_b"),
+        ({f"{COMMON}.support_device": [0, "1"]}, "[json.exception.type_error.302] type must be number, but is string",
+         "1"),
+        ({f"{COMMON}.support_device": ["a"]}, "[json.exception.type_error.302] type must be number, but is string",
+         None),
+        ({f"{COMMON}.support_device": [None]}, "[json.exception.type_error.302] type must be number, but is null",
+         None),
+        ({f"{COMMON}.support_device": [[]]}, "[json.exception.type_error.302] type must be number, but is array", None),
+        ({f"{COMMON}.support_device": [{}]}, "[json.exception.type_error.302] type must be number, but is object",
+         None),
+        ({f"{COMMON}.saved_data": "full", f"{COMMON}.statistic_category": ["max", True]},
+         "[json.exception.type_error.302] type must be string, but is boolean", None),
+        ({f"{COMMON}.saved_data": "full", f"{COMMON}.statistic_category": [1.5]},
+         "[json.exception.type_error.302] type must be string, but is number", None),
+    ],
+)  # fmt: skip
+def test_what_fields_refuse_in_the_vendors_words(changes, vendor, nearest):
+    """[spec observed 2]"""
+    text, profile = text_of(changes), find("seed", "gpu")
+    (found,) = (one for one in check_all(text, {"PWD": "/home/me"}, profile) if one.level == "error")
+    assert (found.vendor, found.nearest) == (vendor, nearest)
+    (bare,) = (one for one in check_all(text, {}, profile) if one.level == "error")
+    assert bare.nearest == (None if "/home/me" in (nearest or "") else nearest)
+
+
+def test_the_place_of_a_wrong_device_is_named():
+    found = check_all(text_of({f"{COMMON}.support_device": [0, 1.5, True, "x"]}), {}, find("seed", "gpu"))
+    assert [one.where for one in found if one.level == "error"] == [f"$.{COMMON}.support_device[3]"]
+
+
+@pytest.mark.parametrize(("given", "listed"), [([1.9], {1}), ([True], {1}), ([-1], set()), ([2**32 + 2], {2})])
+def test_devices_are_numbers_as_the_library_converts_them(given, listed):
+    """To 32 bits, from any number or truth value. [spec observed 2]"""
+    text = text_of({f"{COMMON}.support_device": given})
+    dumping = {n for n in range(4) if load(text, {}, find("seed", "gpu"), device_id=n)[0].disabled is None}
+    assert dumping == listed
+
+
+def test_the_path_of_the_environment_goes_through_the_same_rules():
+    text = text_of({f"{COMMON}.path": ""})
+    environment = {"MS_DIAGNOSTIC_DATA_PATH": "/data"}
+    assert load(text, environment, find("seed", "gpu"))[0].path == "/data/debug_dump"
+    found = check_all(text, {"MS_DIAGNOSTIC_DATA_PATH": "data"}, find("seed", "gpu"))
+    errors = [(one.where, one.code) for one in found if one.level == "error"]
+    assert errors == [("MS_DIAGNOSTIC_DATA_PATH", "DS-CFG-014")]
+
+
+def test_a_repeated_device_or_kernel_is_named():
+    changes = {f"{COMMON}.support_device": [3, 0, 0, 3], f"{COMMON}.kernels": ["b", "a", "b", "a"]}
+    _, warnings = load(text_of(changes), {}, find("2.10", "cpu"))
+    assert [(one.function, one.text) for one in warnings] == [
+        ("ParseKernels", "Duplicate dump kernel name:b"), ("ParseSupportDevice", "Duplicate support device:0"),
+    ]  # fmt: skip
+
+
+def test_kernels_are_compiled_in_their_mode_alone():
+    changes = {f"{COMMON}.kernels": ["name-regex(()"], f"{COMMON}.dump_mode": 0}
+    request, _ = load(text_of(changes), {}, find("2.10", "cpu"))
+    assert request.selection == Selection()
+    with pytest.raises(DumpConfigError):
+        load(text_of(changes | {f"{COMMON}.dump_mode": 1}), {}, find("2.10", "cpu"))
+
+
+def test_a_request_says_only_what_is_asked_for():
+    assert DumpRequest(path="/d") == DumpRequest(
+        path="/d", net_name="", file="", text=b"", dialect="mindspore", selection=Selection(), inputs=True,
+        outputs=True, steps=Steps(text="all", every=True), first_step=0, trigger="every", overflow_limit=0,
+        tensors=True, statistics=None, file_format="npy", host_layout=True, sample=None, kernel_arguments=False,
+        useless_outputs=False, asynchronous=False, singles=False, watches=(), disabled=None,
+    )  # fmt: skip
+    assert RequestedStatistics(names=("max",)) == RequestedStatistics(names=("max",), device=False, precision="high")
+    assert Blocked(name="a", by_type=True) == Blocked(name="a", by_type=True, inputs=frozenset(), outputs=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        (Selection(), ["a", "b", "c"]),
+        (Selection(marked=True), ["b"]),
+        (Selection(rules=KernelRules.parse(["N/a-op0"])), ["a"]),
+        (Selection(rules=KernelRules.parse(["N/c-op0"]), marked=True), ["b", "c"]),
+        (Selection(models=()), []),
+    ],
+)
+def test_operators_by_rule_or_mark(selection, selected):
+    marks = {"a": {}, "b": {"dump": "True"}, "c": {"dump": "false"}}
+    assert [name for name, attrs in marks.items() if selection.selects(f"N/{name}-op0", attrs)] == selected
+    assert selection.everything is (len(selected) == 3)
+    assert [selection.mark(attrs) for attrs in marks.values()] == (
+        ["", "True", "false"] if selection.marked else ["", "", ""]
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "changes", "drop", "levels"),
+    [
+        ("2.10/cpu", {}, [E2E], ["warning"] * 3), ("2.10/gpu", {}, [E2E], ["warning"] * 3),
+        ("seed/ascend_o2", {}, [], ["warning"]), ("seed/ascend_ge", {f"{COMMON}.op_debug_mode": 4}, [E2E], ["error"]),
+        ("seed/ascend_o2", {f"{COMMON}.op_debug_mode": 4, f"{COMMON}.dump_mode": 0}, [E2E], []),
+    ],
+)  # fmt: skip
+def test_sections_that_a_mode_has(profile, changes, drop, levels):
+    found = check_all(text_of({f"{COMMON}.iteration": "all"} | changes, drop), {}, find(*profile.split("/")))
+    ours = [one for one in found if one.where.startswith((f"$.{E2E}", f"$.{COMMON}.op_debug_mode"))]
+    assert [one.level for one in ours if one.level != "no effect"] == levels
+
+
+@pytest.mark.parametrize("profile", ["2.10/cpu", "2.10/gpu"])
+def test_without_a_second_section_a_dump_of_other_devices_goes_on(profile):
+    """Three alerts, and everything is saved in the host's layout. [spec mindspore 1.3]"""
+    request, warnings = load(text_of(drop=[E2E]), {}, find(*profile.split("/")))
+    assert (request.disabled, request.host_layout, request.sample, len(warnings)) == (None, True, None, 3)
+    assert (request.asynchronous, request.kernel_arguments) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({f"{COMMON}.overflow_number": 2, f"{COMMON}.op_debug_mode": 3}, ["DS-CFG-054"]),
+        ({f"{COMMON}.overflow_number": 0, f"{COMMON}.op_debug_mode": 3}, []),
+        ({f"{COMMON}.overflow_number": 2, f"{COMMON}.op_debug_mode": 3, f"{COMMON}.file_format": "npy"}, []),
+        ({f"{COMMON}.saved_data": "statistic"}, ["DS-CFG-055"]),
+        ({f"{COMMON}.saved_data": "statistic", f"{COMMON}.file_format": "npy"}, []),
+        ({f"{COMMON}.kernels": ["Add"], f"{COMMON}.dump_mode": 1}, ["DS-CFG-051"]),
+        ({f"{COMMON}.kernels": ["Add"], f"{COMMON}.dump_mode": 0}, ["DS-CFG-090"]),
+        ({f"{COMMON}.kernels": ["Default/Add"], f"{COMMON}.dump_mode": 1}, []),
+        ({f"{COMMON}.op_debug_mode": 3, f"{COMMON}.iteration": "0|2"}, ["DS-CFG-033"]),
+        ({f"{COMMON}.op_debug_mode": 3, f"{COMMON}.input_output": 1}, ["DS-CFG-036"]),
+        ({f"{COMMON}.op_debug_mode": 4, f"{COMMON}.input_output": 1}, ["DS-CFG-090"]),
+        ({f"{COMMON}.file_format": "bim"}, ["DS-CFG-053"]),
+    ],
+    ids=str,
+)
+def test_rules_of_whole_graphs(changes, codes):
+    base = {
+        f"{COMMON}.iteration": "all",
+        f"{COMMON}.dump_mode": 0,
+        f"{COMMON}.input_output": 0,
+        f"{COMMON}.kernels": [],
+    }
+    found = check_all(text_of(base | changes, [E2E]), {}, find("seed", "ascend_o2"))
+    assert [one.code for one in found if not one.where.endswith("net_name")] == codes
