@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,6 +45,54 @@ def test_a_range_that_goes_wrong_is_named():
     assert [name for name in "abcd" if choice.selects(event(name=name))] == ["a", "b"]
     assert not choice.selects(event(name="a", number=2))  # of another model
     assert loaded("abcd", ModelRule(model="other", ranges=(("c", "b"),)))[1] == ()
+
+
+EVENTS = {  # state -> the next one after the first operator of a range, the last one, another one [spec ge 2.6]
+    "init": ("start", "error", "init"), "start": ("start", "stop", "start"), "stop": ("error", "stop", "init"),
+    "error": ("error", "error", "error"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("length", range(1, 6))
+def test_ranges_follow_the_automaton_of_ge(length):
+    for names in product("beo", repeat=length):
+        state, wanted = "init", []
+        for at, name in enumerate(names):
+            state = EVENTS[state]["beo".index(name)]
+            if state in ("start", "stop"):
+                wanted.append(at)
+            if state == "error":
+                break
+        choice, warnings = loaded(names, ModelRule(ranges=(("b", "e"),)))
+        assert bool(warnings) is (state == "error")
+        chosen = {name for name in names if choice.selects(event(name=name))}
+        assert chosen == {names[at] for at in wanted}
+
+
+def test_a_range_of_one_operator():
+    for names, wanted, good in (("abc", "b", True), ("bb", "b", False), ("bab", "b", True), ("ac", "", True)):
+        choice, warnings = loaded(names, ModelRule(ranges=(("b", "b"),)))
+        assert {name for name in names if choice.selects(event(name=name))} == set(wanted)
+        assert (warnings == ()) is good
+
+
+def test_other_rules_hold_for_models_that_are_loaded_later():
+    choice, _ = loaded("ab", ModelRule(names=("a",)))
+    choice.replace([ModelRule(names=("b",))])
+    assert [name for name in "ab" if choice.selects(event(name=name))] == ["b"]
+    choice.replace([ModelRule(model="n")])
+    assert not choice.selects(event())
+    assert choice.selects(event(model="n"))
+    assert ModelRule().whole
+    assert not ModelRule(names=()).whole
+    assert not ModelRule(ranges=(("a", "b"),)).whole
+
+
+def test_an_input_of_a_model_is_selected_by_its_readers():
+    choice, _ = loaded(["conv"], ModelRule(names=("conv",)), readers={"data": ("conv",), "label": ("loss",)})
+    assert [name for name in ("data", "label", "conv") if choice.selects(event(name=name))] == ["data", "conv"]
+    fused = SimpleNamespace(**vars(event(name="fused")) | {"original_names": ("x", "conv")})
+    assert choice.selects(fused)
 
 
 def test_blocked_slots_of_all_rules_are_joined():

@@ -1,8 +1,11 @@
 """The account of a job: what is told of equal ranks and of those that differ."""
 
 import json
+import os
 
-from dumpsim.dump.job import Account, JobAccounts, rank_text
+import pytest
+
+from dumpsim.dump.job import Account, JobAccounts, rank_text, write_json
 
 
 def account(rank, **changes):
@@ -63,3 +66,45 @@ def test_nothing_is_told_where_nobody_dumped():
     assert JobAccounts().text(3) == ""
     assert JobAccounts().text(3, {0: "a", 1: "b", 2: "a"}) == "dumpsim: ranks 0, 2: a, rank 1: b"
     assert rank_text([4, 2, 3, 9]) == "ranks 2-4, 9"
+    assert [rank_text(ranks) for ranks in ([], [7], [1, 1, 2], [3, 1])] == [
+        "ranks ",
+        "rank 7",
+        "ranks 1-2",
+        "ranks 1, 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commands", "first"),
+    [
+        (["dumpsim check a", "dumpsim ls /d --summary"], 1), (["dumpsim ls /d", "dumpsim stat /d"], 1),
+        (["dumpsim stat /d", "dumpsim first /d"], 1), (["dumpsim check a", "dumpsim other"], 0),
+        (["dumpsim other", "dumpsim check a"], 1), (["dumpsim ls /b", "dumpsim ls /a"], 0),
+        (["", "dumpsim check a"], 1),
+    ],
+)  # fmt: skip
+def test_a_command_about_a_finding_goes_first(commands, first):
+    found = accounts(*(account(rank, following=command) for rank, command in enumerate(commands)))
+    assert found.text(2).splitlines()[-1] == f"dumpsim: next: {commands[first]}"
+
+
+def test_skipped_tensors_of_all_ranks_are_added_by_reason():
+    found = accounts(account(0, skipped=(("a", 1), ("b", 2)), rows=3), account(1, skipped=(("a", 4),), rows=2, files=1))
+    assert found.text(2).splitlines()[1:4] == [
+        "  rank 0: asked 4, captured 4, skipped 3 (2 b; 1 a), written 4 tensors, 3 statistics rows; 6 files",
+        "  rank 1: asked 4, captured 4, skipped 4 (4 a), written 4 tensors, 2 statistics rows; 1 file",
+        "dumpsim: 2 ranks: asked 8, captured 8, skipped 7 (5 a; 2 b), written 8 tensors, 5 statistics rows; 7 files, "
+        "1.0 kB",
+    ]
+
+
+def test_an_account_that_cannot_be_written_leaves_nothing(tmp_path):
+    before = set(os.listdir("/proc/self/fd"))
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_json(str(tmp_path / "a.json"), {"a": 1})
+    assert os.listdir(tmp_path) == ["a.json"]
+    write_json(str(tmp_path / "b.json"), {"\u00e9": [1]})
+    assert (tmp_path / "b.json").read_text() == '{\n "\u00e9": [\n  1\n ]\n}'
+    assert (tmp_path / "b.json").stat().st_mode & 0o777 == 0o644
+    assert set(os.listdir("/proc/self/fd")) == before

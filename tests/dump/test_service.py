@@ -195,6 +195,17 @@ def test_iterations_that_are_not_asked_for_cost_nothing(root):
     assert {name.split("/")[2] for name in machine.names()} == {"1"}
 
 
+@pytest.mark.parametrize(
+    ("profile", "skipped"),
+    [("2.10/cpu", {"its memory is free": 1, "no elements": 1}), ("2.10/gpu", {}), ("2.10/ascend_o0", {})],
+)
+def test_freed_operands_and_empty_parameters_are_counted_where_they_are_skipped(root, profile, skipped):
+    machine = Machine(root, profile, saved_data="tensor" if profile == "2.10/cpu" else "statistic")
+    empty = replace(ref(np.zeros((0, 2), np.float32), name="e"), address=1)
+    machine.run(task(operands=[ref(X, 0, origin="freed")], outputs=[ref(X, 0)]), parameters=(empty,))
+    assert dict(machine.service.finish().skipped) == skipped
+
+
 @pytest.mark.parametrize("profile", ["2.10/cpu", "2.10/ascend_o0", "seed/cpu"])
 def test_tensors_without_bytes_are_counted_as_skipped(root, profile):
     empty = ref(np.zeros((0, 2), np.float32), 1)

@@ -17,6 +17,7 @@ from dumpsim.dump.unit import Source
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import find
 from dumpsim.modes.request import DumpRequest, RequestedStatistics
+from tests.dumpproto import messages
 
 TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "int64", "uint16", "bool", "complex64")
 NAMES = ("Default/Add-op0", "a b\\c.d/e", "x" * 300)
@@ -129,3 +130,105 @@ def test_planned_writes_are_those_of_each_call(tmp_path, kind, name, seed):
     assert direct[2] == plans[2]
     assert direct[3] == plans[3]
     assert len(direct[2]) > 10
+
+
+class Full:
+    """A disk that has no room for some of the files."""
+
+    def __init__(self):
+        self._count = 0
+
+    def charge(self, nbytes):
+        self._count += 1
+        if self._count % 3 == 0:
+            raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_that_cannot_be_written_are_counted_alike(tmp_path, kind):
+    found = []
+    for planned in (False, True):
+        random, clock, root = np.random.default_rng(5), VirtualClock(), tmp_path / str(planned)
+        profile = find(*KINDS[kind][0].split("/"), {"unwritable": "log"})
+        said = []
+        writes = WriteLog(
+            profile=profile,
+            tally=Tally(),
+            root=str(root),
+            manifest=True,
+            log=lambda *words, said=said: said.append(words),
+        )
+        unit = unit_of(kind, profile, Sink(disk=Full()), writes, clock)
+        for source, inputs, outputs in operators(random):
+            if planned:
+                unit.plan(source, inputs, outputs)(str(root), 0, source.task_id)
+            else:
+                unit.operator(str(root), source, inputs, outputs)
+        tally = {key: value for key, value in asdict(writes.tally).items() if key not in ("findings", "notes")}
+        files = sorted(path.name for path in root.rglob("*") if path.is_file())
+        texts = [(level, function, text.replace(str(root), "")) for level, function, text in said]
+        found.append((tally, files, texts))
+    assert found[0] == found[1]
+    tally, files, said = found[0]
+    assert tally["failed"]
+    refused = [level for level, function, _ in said if function == "DumpToFile"]
+    assert refused == ["ERROR"] * tally["failures"]
+    assert len(refused) > 1
+    assert files
+
+
+def row_counts(tmp_path, count, names):
+    """Rows of an operator with so many inputs, what was counted, and the reasons of skipped ones."""
+    refs = [replace(one, slot=at) for at, one in enumerate([plain()] * count)]
+    writes = WriteLog(profile=find("seed", "ascend_o2"), tally=Tally(), root=str(tmp_path), manifest=False,
+                      log=lambda *_: None)  # fmt: skip
+    unit = OperatorStatistics(statistics=RequestedStatistics(names=names), sink=Sink(), writes=writes,
+                              clock=VirtualClock())  # fmt: skip
+    unit.operator(str(tmp_path), SOURCE, refs, [])
+    unit.plan(SOURCE, refs, [])(str(tmp_path), 0, 7)
+    rows = [len(path.read_text().splitlines()) - 1 for path in tmp_path.iterdir()]
+    tally = writes.tally
+    return rows, (tally.asked, tally.captured, tally.rows), dict(tally.skipped)
+
+
+SOURCE = Source(op_type="Add", full_name="Add_1", task_id=7, stream_id=2, rank=0, graph_id=0, iteration=0)
+
+
+def plain():
+    memory = Memory(dtype("float32"), (4,), np.random.default_rng(0))
+    kind = dtype("float32")
+    return TensorRef(
+        slot=0, dtype=kind, shape=(4,), device_dtype=kind, device_format="ND", device_shape=(4,), address=4096,
+        nbytes=16, read=memory,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "names", "rows", "skipped"),
+    [(10, ("max",), 10, 0), (11, ("max",), 10, 1), (13, ("max",), 10, 3), (13, (), 13, 0)],
+)
+def test_kernels_measure_ten_tensors_of_an_operator(tmp_path, count, names, rows, skipped):
+    """[spec ge 3.7]; the device's processor measures all."""
+    reason = {"an operator has more than 10 tensors": 2 * skipped} if skipped else {}
+    assert row_counts(tmp_path, count, names) == ([rows] * 2, (2 * count, 2 * rows, 2 * rows), reason)
+
+
+def test_the_record_of_an_overflow_is_an_output_of_bytes(tmp_path):
+    """[spec ge 3.8]; statistics leave it as it is."""
+    found = []
+    for kind in ("bin", "all statistics"):
+        root = tmp_path / kind
+        writes = WriteLog(profile=find("seed", "ascend_o2"), tally=Tally(), root=str(root), manifest=False,
+                          log=lambda *_: None)  # fmt: skip
+        unit_of(kind, None, Sink(), writes, VirtualClock()).overflow(str(root), SOURCE, bytes(range(256)) * 8)
+        (path,) = root.iterdir()
+        found.append((path.name, path.read_bytes()))
+    assert found[0] == found[1]
+    name, raw = found[0]
+    size = int.from_bytes(raw[:8], "little")
+    head = messages()["DumpData"].FromString(raw[8 : 8 + size])
+    assert raw[8 + size :] == bytes(range(256)) * 8
+    assert name == f"Opdebug.Node_OpDebug.7.2.{head.dump_time}"
+    (output,) = head.output
+    assert (output.data_type, output.format, list(output.shape.dim), output.size) == (4, 2, [2048], 2048)
+    assert (head.op_name, len(head.input)) == ("Node_OpDebug", 0)
