@@ -83,11 +83,9 @@ def _facts(entry: "Entry", bins: int, values: int) -> dict[str, Any]:
 
 
 def _head(array: "np.ndarray[Any, Any]", count: int) -> "np.ndarray[Any, Any]":
-    head = array.reshape(-1)[:count]
-    if head.dtype.isbuiltin == 1:
-        return head
     from dumpsim.tensor.cast import widen
 
+    head = array.reshape(-1)[:count]
     return widen(head, head.dtype.name)
 
 

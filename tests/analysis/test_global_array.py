@@ -208,3 +208,61 @@ def test_options_that_do_not_go_together_are_refused(sliced):
 def test_no_layout_no_comparison(sliced):
     with pytest.raises(BadInputError, match="has the layout of a tensor"):
         compare_global(sliced / "one", sliced / "one")
+
+
+def lines_of(sliced, *words):
+    found = CliRunner().invoke(app, ["compare", str(sliced / "many"), str(sliced / "one"), "--global", *words])
+    return found.exit_code, found.stdout.splitlines(), found.stderr.splitlines()
+
+
+def test_whole_tensors_have_a_row_each(sliced):
+    change(sliced, 3, "MatMul", "input", 1, (0, 0), 64)
+    code, out, err = lines_of(sliced, "--all")
+    assert code == 1
+    rows = [line.split("\t") for line in out]
+    names = ["iteration", "op_type", "op_name", "io", "slot", "verdict", "ranks", "outside", "count", "shape", "note"]
+    assert rows[0] == names
+    shapes = {key: f"({','.join(map(str, whole.shape))})" for key, whole in values().items()}
+    for row, (op, io, slot) in zip(rows[1:], values(), strict=True):
+        bad = (op, io, slot) == ("MatMul", "input", 1)
+        size = values()[op, io, slot].size
+        assert row[:-1] == [
+            "0", op, f"Default_net-Net_{op}-op0", io, str(slot), "replicas" if bad else "equal", "(3)" if bad else "()",
+            "0", str(size), shapes[op, io, slot],
+        ]  # fmt: skip
+        assert bool(row[-1]) is bad
+    assert err == [
+        "first difference: Default_net-Net_MatMul-op0:input.1 on rank 3",
+        "6 whole tensors compared: 5 equal, 1 replicas",
+    ]
+    code, out, err = lines_of(sliced)
+    assert [line.split("\t") for line in out] == [names, rows[2]]
+    for rank in (0, 1):  # the two replicas of the upper half
+        change(sliced, rank, "ReLU", "output", 0, (0, 0), 1)
+    code, out, _ = lines_of(sliced, "--op", "relu")
+    assert (code, out[1].split("\t")[5:8]) == (1, ["differs", "(0,1)", "1"])
+    assert lines_of(sliced, "--op", "relu", "--tol", "relu:0:1")[0] == 0
+    for words in (["--csv", "x"], ["--jobs", "1"], ["--scheduler", "x"], ["--rank", "0"]):
+        found = CliRunner().invoke(app, ["compare", "a", "b", "--global", *words])
+        assert str(found.exception) == f"{words[0]}: cannot be combined with --global"
+
+
+def test_whole_tensors_of_ranks_that_dumped_nothing_are_noted(sliced):
+    for path in (sliced / "many" / "dump" / "rank_1").rglob("ReLU*.npy"):
+        path.unlink()
+    rows = [json.loads(line) for line in lines_of(sliced, "--json")[1]]
+    assert [(row["op_type"], row["note"]) for row in rows if row["note"]] == [("ReLU", "not dumped by rank 1")]
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 11])
+def test_tensors_that_are_not_compared_are_listed_up_to_eight(sliced, count):
+    """Those without a layout in a manifest."""
+    for n in range(count):
+        for rank in range(RANKS):
+            place = sliced / "many" / "dump" / f"rank_{rank}" / "Net" / "0" / "0"
+            save(place, (f"Odd{n:02}", "output", 0), np.zeros(3, np.float32), 50 + n)
+    code, out, err = lines_of(sliced)
+    said = [f"not compared: Default_net-Net_Odd{n:02}-op0:output.0: no layout" for n in range(min(count, 8))]
+    said += [f"not compared: {count - 8} more tensors"] * (count > 8)
+    assert (code, out, err) == (0, [], [*said, "6 whole tensors compared: 6 equal"])
+    assert lines_of(sliced, "--strict")[0] == 1

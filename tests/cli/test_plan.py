@@ -3,11 +3,14 @@
 import json
 import re
 import textwrap
+from pathlib import Path
 
 import dumprun
 import pytest
+from typer.testing import CliRunner
 
 from dumpsim.analysis.projection import OTHER, chosen_steps, project
+from dumpsim.cli.app import app
 from dumpsim.cli.plan import _lines as lines_of
 from dumpsim.cli.plan import _report as report
 from dumpsim.cli.plan import _time as time_of
@@ -431,3 +434,99 @@ def test_a_dump_that_does_not_fit_the_config_is_refused(tmp_path, level, changes
     (tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", **changes)))
     given = ("--config", "plan.json", "--dump", "small", "--jit-level", level)
     assert text in dumprun.cli(tmp_path, "plan", *given, code=2).err
+
+
+@pytest.fixture
+def planned_from(tmp_path, monkeypatch):
+    """Plan from a dump whose account is known; returns the output and what the account was asked for."""
+    config = tmp_path / "c.json"
+    config.write_text("{}")
+    asked = []
+
+    def account_of(dump, config, **options):
+        asked.append({"dump": dump, "config": config, **options})
+        return [account(0, 200), account(1, 400)]
+
+    def run(*words, code=0):
+        found = CliRunner().invoke(app, ["plan", "--dump", "d", "--config", str(config), *words])
+        assert found.exit_code == code, found.output
+        return found.stdout, asked[-1]
+
+    monkeypatch.delenv("MS_DIAGNOSTIC_DATA_PATH", raising=False)
+    monkeypatch.setattr("dumpsim.analysis.plandump.account_of", account_of)
+    return run
+
+
+def test_a_plan_from_a_dump_has_defaults_for_everything(planned_from, tmp_path):
+    text, asked = planned_from("--json")
+    named = [account(0, 200, config=str(tmp_path / "c.json")), account(1, 400)]
+    assert json.loads(text) == report(named, "d", None, None, 8, [100.0, 1000.0])
+    assert asked.pop("environment")["MS_DIAGNOSTIC_DATA_PATH"] == "/plan"
+    assert asked == {
+        "dump": Path("d"), "config": tmp_path / "c.json", "device": "ascend", "jit_level": "O0", "release": "seed",
+        "fields": {},
+    }  # fmt: skip
+    text, _ = planned_from()
+    assert text.splitlines() == lines_of(report(named, "d", None, None, 8, [100.0, 1000.0]))
+
+
+def test_each_option_of_a_plan_changes_it(planned_from, tmp_path, monkeypatch):
+    named = [account(0, 200, config=str(tmp_path / "c.json")), account(1, 400)]
+    for words, arguments in (
+        (["--steps", "7"], (7, None, 8, [100.0, 1000.0])), (["--ranks", "9"], (None, 9, 8, [100.0, 1000.0])),
+        (["--ranks", "9", "--devices", "3"], (None, 9, 3, [100.0, 1000.0])),
+        (["--rate", "5", "--rate", "0.5"], (None, None, 8, [5.0, 0.5])),
+    ):  # fmt: skip
+        text, _ = planned_from("--json", *words)
+        assert json.loads(text) == report(named, "d", *arguments)
+    for words, name, value in (
+        (["--device", "GPU"], "device", "gpu"), (["--jit-level", "O2"], "jit_level", "O2"),
+        (["--mindspore", "2.7"], "release", "2.7"), (["--set", "op_name=short"], "fields", {"op_name": "short"}),
+    ):  # fmt: skip
+        assert planned_from(*words)[1][name] == value
+    monkeypatch.setenv("MS_DIAGNOSTIC_DATA_PATH", "/mine")
+    assert planned_from()[1]["environment"]["MS_DIAGNOSTIC_DATA_PATH"] == "/mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        *(([name, str(n)], 2 * (n < 1)) for name in ("--steps", "--ranks") for n in range(2)),
+        *((["--devices", str(n)], 2 * (not 1 <= n <= 16)) for n in (0, 1, 16, 17)),
+    ],
+)  # fmt: skip
+def test_numbers_of_a_plan_have_bounds(planned_from, words, code):
+    if code:
+        found = CliRunner().invoke(app, ["plan", "--dump", "d", "--config", "c.json", *words])
+        assert (found.exit_code, found.stdout, words[0] in found.stderr) == (2, "", True)
+    else:
+        planned_from(*words)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/tmp/x/c.json", "{here}/c.json"), ("/tmp/x/other.json", "/tmp/x/other.json"),
+        ("/tmp/ge_dump_data_json/data_1.json", "dump_config of script.py"),
+    ],
+)  # fmt: skip
+def test_a_plan_names_the_config_as_its_user_does(tmp_path, monkeypatch, path, shown):
+    """TorchAir writes the dump_config of a script to a file of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("")
+    config = tmp_path / "c.json"
+    config.write_text("{}")
+    asked = []
+    accounts = [account(0, 200, config=path)]
+    monkeypatch.setattr("dumpsim.cli.plan._run", lambda *args: asked.append(args) or (accounts, 3))
+    words = ["--json", "--measure", "5", "--run-ranks", "2", "--seed", "4", "--engine", "null", "--chip", "910A"]
+    found = CliRunner().invoke(app, ["plan", "--config", str(config), *words, "script.py", "--lr", "1"])
+    assert found.exit_code == 3
+    assert json.loads(found.stdout)["config"] == shown.format(here=tmp_path)
+    assert json.loads(found.stdout)["source"] == "script.py"
+    given = {"device": None, "chip": "910A", "mindspore": None, "overrides": None, "engine": "null", "seed": 4}
+    assert asked == [(["script.py", "--lr", "1"], config, given, 5, 2)]
+    accounts.clear()
+    found = CliRunner().invoke(app, ["plan", "-m", "pack", "word"])
+    assert (found.exit_code, found.stdout, found.stderr) == (3, "", "")
+    assert asked[-1] == (["-m", "pack", "word"], None, dict.fromkeys(given), 2, None)

@@ -40,3 +40,8 @@ def test_the_first_values_are_numbers_of_python(kind):
     assert found == [1, 0, 1]
     assert {type(one) for one in found} <= {int, float, bool}
     assert _head(array, 9).size == 4
+
+
+def test_the_first_values_of_whole_and_complex_numbers_stay_what_they_are():
+    assert _head(np.array([2**62 + 1]), 1).tolist() == [2**62 + 1]
+    assert _head(np.array([1 + 2j], np.complex64), 1).tolist() == [1 + 2j]
