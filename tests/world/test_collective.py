@@ -121,7 +121,7 @@ def least(op, kind="float32", **fields):
 
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_number_types_of_collectives(op):
-    """[spec parallel 3.1]: sums take integers with a sign and the three floats, other collectives any type but int4."""
+    """[spec parallel 3.2]: sums take integers with a sign and the three floats, other collectives any type but int4."""
     reduced = {"int8", "int16", "int32", "int64", "float16", "float32", "bfloat16", "complex64"}
     moved = reduced | {"uint8", "uint16", "uint32", "uint64", "float64", "bool"}
     taken = reduced if op in REDUCE else moved
@@ -188,7 +188,7 @@ def test_first_axes_that_members_share(op):
 
 
 def test_what_members_must_state_alike():
-    """[spec parallel 3.2]"""
+    """[spec parallel 3.1]"""
     agree = {each.name: each.agree for each in COLLECTIVES.values() if each.agree}
     assert agree == {
         "AllReduce": ("reduce",), "AllGatherV": ("receives",), "ReduceScatter": ("reduce",),

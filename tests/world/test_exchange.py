@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from dumpsim.core.gate import Failure
 from dumpsim.world.carrier import SharedTensors
 from dumpsim.world.exchange import Ending, Exchange
 from dumpsim.world.faulty import FaultyGroup, FaultyMeeting
+from dumpsim.world.segment import Pool
 from dumpsim.world.wire import WireError, encode_call, encode_error, encode_failure
 
 WORLD = "hccl_world_group"
@@ -213,6 +215,166 @@ def test_inline_tensors_of_a_message_are_contiguous():
         letter = carrier.letter(kind, shape, {**place, "offsets": [offset]})
         np.testing.assert_array_equal(letter, own)
         assert not letter.flags.writeable
+
+
+# -- whole messages
+
+
+def one_at_a_time(job):
+    """Let every rank wait and settle; all messages, whole."""
+    before = len(job.sent)
+    for rank in range(len(job.counts)):
+        job.say(rank, "wait", seen=job.counts[rank], streams=[])
+    job.exchange.settle()
+    return job.sent[before:]
+
+
+def test_a_collective_that_opens_is_told_whole():
+    job = Job(2)
+    job.say(0, "terms", order="ring", exec_ns=5_000, connect_ns=7_000, check="off", saturates=True)
+    job.say(1, "terms", order="tree", exec_ns=5_000, connect_ns=7_000, check="off", saturates=True)
+    other = Call(op="AllReduce", tensors=(("float32", (5,)),), reduce="sum")
+    assert job.join(0, reduce_of(4), m=7, time=3) == job.join(1, other, m=9, time=8) == []
+    places = [{"inline": "", "rank": rank} for rank in range(2)]
+    terms = {"connect_ns": 7_000, "exec_ns": 5_000, "check": "off", "order": "ring", "saturates": True}
+    shared = {"kind": "open", "time": 8, "terms": terms, "chunks": [], "more": True}
+    assert one_at_a_time(job) == [
+        (0, {**shared, "m": 7, "members": [
+            {"call": None, "place": places[0]}, {"call": encode_call(other), "place": places[1]}]}),
+        (1, {**shared, "m": 9, "members": [
+            {"call": encode_call(reduce_of(4)), "place": places[0]}, {"call": None, "place": places[1]}]}),
+        (0, {"kind": "turn"}), (1, {"kind": "turn"}),
+    ]  # fmt: skip
+
+
+def test_letters_are_told_whole():
+    job = Job(2)
+    send = Call(op="Send", tensors=(("float16", (4,)),), root=1)
+    receive = Call(op="Receive", root=0, expected=(("float16", (4,)),))
+    assert job.join(0, send, m=2, time=6) == [(0, {"kind": "open", "m": 2, "time": 6, "letters": []})]
+    assert job.join(1, receive, m=3, time=4) == []
+    letter = {"type": "float16", "shape": (4,), "place": {"inline": "", "rank": 0, "offsets": [0]}}
+    assert one_at_a_time(job) == [
+        (1, {"kind": "open", "m": 3, "time": 6, "letters": [letter], "more": True}), (1, {"kind": "turn"}),
+    ]  # fmt: skip
+
+
+def test_a_message_that_waits_for_nobody_is_freed_when_its_task_has_gone():
+    """The sender may end before or after its receiver has read."""
+    for sender_first in (True, False):
+        job = Job(2)
+        job.join(0, Call(op="Send", tensors=(("float32", (4,)),), root=1), m=5)
+        job.join(1, Call(op="Receive", root=0, expected=(("float32", (4,)),)), m=6)
+        job.settle()
+        told = []
+        for rank, m in ((0, 5), (1, 6)) if sender_first else ((1, 6), (0, 5)):
+            told.append(freed(job.say(rank, "left", m=m, time=1)))
+        assert told == ([[], [(0, 5), (1, 6)]] if sender_first else [[(1, 6)], [(0, 5)]])
+
+
+def test_ranks_enter_together_as_often_as_they_ask():
+    job = Job(3)
+    for _ in range(2):
+        assert job.say(2, "enter") == job.say(0, "enter") == []
+        assert job.say(1, "enter") == [(rank, {"kind": "entered", "error": None}) for rank in range(3)]
+
+
+def test_a_rank_that_waits_to_enter_learns_who_is_missing():
+    job = Job(3)
+    job.exchange._ranks[2].pid = 0
+    job.exchange.missing(2.5)
+    for rank in (0, 1):
+        job.say(rank, "enter")
+        job.say(rank, "wait", seen=job.counts[rank], streams=[])
+    before = len(job.sent)
+    job.exchange.settle()
+    ((rank, message),) = job.sent[before:]
+    assert (rank, message["kind"], message["error"]["code"]) == (0, "entered", "EI0015")
+    assert message["error"]["text"] == (
+        "rank 0: The creation of the communicator times out after 2.5 s (HCCL_CONNECT_TIMEOUT, MS_TOPO_TIMEOUT): "
+        "connected ranks [0, 1], missing ranks [2] [EI0015]"
+    )
+
+
+def test_groups_are_answered_for():
+    job = Job(3)
+    assert job.say(1, "create", name="pair", members=[1, 2]) == [(1, {"kind": "answer", "error": None})]
+    ((rank, message),) = job.say(1, "create", name="pair", members=[1, 2])
+    assert (rank, message["kind"]) == (1, "answer")
+    assert message["error"]["text"] == "group 'pair': rank 1 already has a group of this name"
+    assert job.say(1, "destroy", name="pair") == [(1, {"kind": "answer", "error": None})]
+    ((_, message),) = job.say(1, "destroy", name="pair")
+    assert message["error"]["text"].startswith("group: rank 1 has created no group 'pair'")
+    with pytest.raises(WireError, match=r"create\.members is 3; allowed: list"):
+        job.say(0, "create", name="pair", members=3)
+
+
+def test_a_deadlock_is_reported_by_the_first_rank_that_is_left():
+    job = Job(4)
+    job.join(1, reduce_of(4), m=7, time=3)
+    job.join(2, reduce_of(4), m=8, time=3)
+    job.say(0, "bye")
+    streams = [[1, 0, "waits for \0007\000", "  rank 1: waits for \0007\000"]]
+    job.say(1, "wait", seen=job.counts[1], streams=streams)
+    job.say(3, "wait", seen=job.counts[3], streams=[[3, 5, "waits for \00099\000", "x"]])
+    before = len(job.sent)
+    job.exchange.settle()
+    assert job.sent[before:] == []  # rank 2 has not said that it waits
+    job.say(2, "wait", seen=job.counts[2], streams=[[2, 1, "waits for \0008\000", "  rank 2: waits for \0008\000"]])
+    job.exchange.settle()
+    ((rank, message),) = job.sent[before:]
+    gate = "ranks 0, 3 to enter round 0 of group 'hccl_world_group'"
+    assert (rank, message["kind"]) == (1, "deadlock")
+    assert message["streams"] == [
+        [2, 1, f"waits for {message['missing']['7']}", f"  rank 2: waits for {message['missing']['7']}"],
+        [3, 5, "waits for other ranks", "x"],
+    ]
+    assert message["missing"] == {"7": message["missing"]["7"]}
+    assert "ranks 0, 3" in message["missing"]["7"] or gate in message["missing"]["7"]
+    assert message["ended"] == ["  rank 0: its program has ended"]
+    assert {at: failure["rank"] for at, failure in message["stuck"].items()} == {"7": 0}
+    before = len(job.sent)
+    job.exchange.settle()  # rank 1 goes on with its report
+    assert job.sent[before:] == []
+
+
+def test_a_report_holds_so_many_streams_of_a_rank():
+    job = Job(1)
+    job.say(0, "wait", seen=1, streams=[[0, at, "", ""] for at in range(300)])
+    assert len(job.exchange._ranks[0].streams) == 200
+
+
+def test_a_failure_fails_the_groups_of_its_rank():
+    job = Job(3)
+    job.join(0, reduce_of(4), m=1)
+    job.join(1, reduce_of(4), m=2)
+    told = job.say(2, "fail", failure=encode_failure(FAILURE))
+    assert [(rank, m["kind"], m["m"]) for rank, m in told] == [(0, "failed", 1), (1, "failed", 2)]
+    assert ["broken" in m["failure"]["error"]["text"] for _, m in told] == [True, True]
+
+
+def test_memory_of_ranks_is_opened_and_closed(tmp_path):
+    pool = Pool()
+    try:
+        pool.reserve(1)
+        job = Job(2)
+        job.exchange._ranks[0].pid = os.getpid()
+        before = len(os.listdir("/proc/self/fd"))
+        job.say(0, "segment", descriptor=pool.segments[0].descriptor, size=1 << 16)
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        opened = job.exchange._ranks[0].segments[0]
+        call = Call(op="Broadcast", tensors=(("int8", (2,)),), root=0)
+        place = {"segment": 0, "offsets": [64]}
+        job.say(0, "join", time=1, group=WORLD, call=encode_call(call), place=place, m=1)
+        job.join(1, call, m=1)
+        members = [message["members"] for _, message in job.settle()]
+        assert members[0][0]["place"] == {"path": opened.path, "size": 1 << 16, "offsets": [64]}
+        assert members[0] == members[1]
+        job.exchange.close()
+        job.exchange.close()
+        assert len(os.listdir("/proc/self/fd")) == before
+    finally:
+        pool.close()
 
 
 # -- results of a member with a fault
