@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import dumpsim
 from dumpsim.analysis.apicompare.compare import api_dump_compare
+from dumpsim.analysis.coverage import Coverage, Group
 from dumpsim.cli.app import app
 from dumpsim.core.errors import BadInputError
 
@@ -111,3 +112,25 @@ def test_calls_of_different_networks(tmp_path, caplog, capsys):
     assert result.notes[0] in caplog.text
     same = api_dump_compare(a, a)
     assert (same.matched, same.passes, same.notes) == (1.0, True, ())
+
+
+def test_a_group_counts_for_both_sides_where_it_is_compared():
+    both, apart = (Group(left=("a", "b"), right=("c",), compared=compared) for compared in (True, False))
+    left, right = Group(left=("d",), right=()), Group(left=(), right=("e", "f", "g"))
+    found = Coverage.of([both, apart, left, right])
+    assert (found.matched, found.operators) == ((2, 1), (5, 5))
+    assert found.share == 2 / 5
+    assert Coverage.of([right]).share == Coverage.of([]).share == Coverage().share == 0
+    assert Coverage.of([both, right]).share == 1
+    assert [group.any(lambda name: name == "c") for group in (both, left)] == [True, False]
+
+
+@pytest.mark.parametrize(("least", "short"), [(0.4, False), (0.5, True), (0.0, False)])
+def test_a_share_below_the_least_is_told(least, short):
+    found = Coverage(matched=(2, 1), operators=(5, 5))
+    assert found.shortfall(least) == (
+        f"only 2 of 5 operators of A and 1 of 5 of B have a counterpart, less than a share of {least:g}: these may be "
+        "dumps of different networks" if short else ""
+    )  # fmt: skip
+    assert Coverage().shortfall(0.5) == ""
+    assert Coverage(operators=(0, 3)).shortfall(0.5) != ""
