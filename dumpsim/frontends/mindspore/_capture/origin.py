@@ -7,12 +7,14 @@ side that uses no values of the iteration remains one function for all iteration
 """
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dumpsim.frontends.mindspore._capture.frame import Position
 from dumpsim.graph.graph import Constant, Graph, Node, Origin, Value
+from dumpsim.graph.mindspore.gradient_node import Differentiated
 
 if TYPE_CHECKING:
     from dumpsim.frontends.mindspore._capture.trace import Tracer
@@ -45,7 +47,7 @@ class _Shape:
         blocks = tuple(map(self.of, node.blocks))
         operands = tuple(map(self._value, node.operands))
         self._order[id(node)] = len(self._order)
-        attrs = tuple((name, repr(value)) for name, value in sorted(node.attrs.items()))
+        attrs = tuple((name, _attribute(value)) for name, value in sorted(node.attrs.items()))
         jumps = node.control.jumps if node.control is not None else ()
         return (node.op_type, node.scope, operands, attrs, str(node.abstract), jumps, blocks)
 
@@ -59,6 +61,12 @@ class _Shape:
         known = list(self.others)
         self.others.setdefault(id(value), value)
         return ("other", known.index(id(value)) if id(value) in known else len(known))
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, Differentiated):  # its operands say what; the calls around it refer to all nodes
+        value = replace(value, function=None, around=None, nodes=None)
+    return repr(value)
 
 
 def _plain(value: Any) -> Hashable:
