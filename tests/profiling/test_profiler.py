@@ -21,6 +21,7 @@ from dumpsim.frontends.mindspore.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
+from dumpsim.world.context import current
 
 RECORDED = Path(__file__).parents[2] / "fixtures/frontends/mindspore/schedules.json"
 
@@ -261,6 +262,117 @@ def test_calls_at_the_wrong_time_say_what_mindspore_says(machine, capsys):
     prof.stop()
     prof.stop()
     assert "has not started. Do not turn off again in the closed state." in capsys.readouterr().err
+
+
+def said(capsys):
+    """The texts of the log since the last call."""
+    lines = [line.split("] ", 2)[2] for line in capsys.readouterr().err.splitlines() if "] ME(" in line]
+    return [line for line in lines if "be deprecated" not in line and "using warmup" not in line]
+
+
+# what is said, and how many traces are handed over, by the number of steps before the stop [wheel 2.10, profiler]
+EARLY = {
+    0: ([], 0),
+    1: (
+        ["Incorrect schedule: Stop profiler while current state is WARMUP which will result in empty parsed data."],
+        0,
+    ),
+    2: (
+        ["Incorrect schedule: Stop profiler while current state is RECORD which may result in incomplete parsed data."],
+        1,
+    ),
+    3: (
+        ["Stop profiler while current state is RECORD_AND_SAVE, perhaps the scheduling cycle has not yet completed."],
+        1,
+    ),
+    4: ([], 1),
+    6: (
+        ["Incorrect schedule: Stop profiler while current state is RECORD which may result in incomplete parsed data."],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("steps", EARLY)
+def test_a_profile_that_stops_within_a_round_says_so(machine, capsys, steps):
+    traces = []
+    prof = profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=traces.append)
+    network_steps(machine, prof, steps)
+    prof.stop()
+    assert (said(capsys), len(traces)) == EARLY[steps]
+    prof.stop()
+    assert said(capsys) == ["The profile has not started. Do not turn off again in the closed state."]
+
+
+def test_a_profile_that_has_not_started_takes_no_steps(machine, capsys):
+    prof = profile(start_profile=False)
+    prof.step()
+    assert said(capsys) == ["profile is stopped, step takes no effect!"]
+    with prof:
+        prof.start()
+        assert said(capsys) == ["The profile has already started. Do not turn on again in the open state."]
+        prof.step()
+    assert prof.step_num == 1
+    prof.step()
+    assert said(capsys) == ["profile is stopped, step takes no effect!"]
+
+
+def test_a_profiler_with_a_schedule_waits_for_its_steps(machine, capsys):
+    seen = []
+    prof = Profiler(
+        schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda _: seen.append(prof.step_num),
+        start_profile=False,
+    )  # fmt: skip
+    with prof:
+        prof.stop()
+        assert said(capsys) == ["The profiler has schedule. Please use step() to collect data."]
+        network_steps(machine, prof, 5)
+        trained(machine, 1)
+    assert seen == [2, 4, 5]  # after each round, and at the end
+    prof.analyse()
+    assert said(capsys) == ["The profiler has schedule. Please use 'on_trace_ready' to analyse data."]
+    assert seen == [2, 4, 5]
+    assert list(Path().iterdir()) == []
+
+
+def test_metadata_are_texts_and_values_of_json(machine, capsys):
+    prof = Profiler(output_path="out")
+    for key, value in (("a", "1"), ("a", "2"), (1, "x"), ("b", 2)):
+        prof.add_metadata(key, value)
+    skipped = "The key and value of metadata must be string. Skip this metadata."
+    again = "a is already saved as metadata, override it."
+    assert said(capsys) == [again, skipped, skipped]
+    for key, value in (("c", "[1]"), ("a", '{"x": 3}'), ("d", "{"), (3, "1"), ("e", 5)):
+        prof.add_metadata_json(key, value)
+    wrong = "The metadata value must be json format string. Skip this metadata"
+    assert said(capsys) == [again, wrong, skipped, skipped]
+    trained(machine, 1)
+    prof.analyse()
+    assert json.loads((results("out") / "profiler_metadata.json").read_text()) == {"a": {"x": 3}, "c": [1]}
+
+
+def test_wrong_arguments_of_the_handler_are_reset(machine, capsys):
+    handler = tensorboard_trace_handler(3, worker_name=4, analyse_flag="no", async_mode=1)
+    assert said(capsys) == [
+        "Invalid parameter dir_name, reset it to default.", "Invalid parameter worker_name, reset it to default.",
+        "analyse_flag is not bool, set by default.", "async_mode is not bool, set by default.",
+    ]  # fmt: skip
+    with profile(on_trace_ready=handler):
+        trained(machine, 1)
+    assert results("data").name.startswith("dumpsim_0_")
+    tensorboard_trace_handler("", "")
+    assert len(said(capsys)) == 2
+    tensorboard_trace_handler("board", "w", True, False)
+    assert said(capsys) == []
+
+
+def test_the_end_of_a_rank_stops_its_profiler(machine, capsys):
+    prof = Profiler(output_path="out", schedule=None)
+    trained(machine, 1)
+    current().close()
+    assert said(capsys) == ["Profiler is stopped at the end of the program."]
+    prof.stop()
+    assert said(capsys) == ["The profiler has not started. Do not turn off again in the closed state."]
 
 
 def test_one_profile_at_a_time(machine, tmp_path):

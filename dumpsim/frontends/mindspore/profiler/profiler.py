@@ -70,6 +70,9 @@ def tensorboard_trace_handler(
     if dir_name is not None and (not isinstance(dir_name, str) or not dir_name):
         logger.warning("Invalid parameter dir_name, reset it to default.")
         dir_name = None
+    if worker_name is not None and (not isinstance(worker_name, str) or not worker_name):
+        logger.warning("Invalid parameter worker_name, reset it to default.")
+        worker_name = None
     for name, value in (("analyse_flag", analyse_flag), ("async_mode", async_mode)):
         if not isinstance(value, bool):
             logger.warning(f"{name} is not bool, set by default.")
@@ -78,7 +81,7 @@ def tensorboard_trace_handler(
         if analyse_flag is not False:
             if isinstance(prof_inst, _Trace):
                 prof_inst.path = dir_name or "./data"
-                prof_inst.worker = worker_name if isinstance(worker_name, str) else ""
+                prof_inst.worker = worker_name or ""
             prof_inst.analyse(async_mode=async_mode)
 
     return handler
@@ -173,10 +176,6 @@ class _Recording:
         if before is ProfilerAction.RECORD_AND_SAVE:
             self._end()
             self._ready()
-        elif before is ProfilerAction.RECORD and self.current_action not in _RECORDING:
-            logger.warning(f"Incorrect schedule: RECORD followed by {self.current_action.name}")
-            self._end()
-            self._recorded.clear()
         if self.current_action in _RECORDING and self._recorder is None:
             self._begin()
         else:
@@ -187,6 +186,9 @@ class _Recording:
         if not isinstance(key, str) or not isinstance(value, str):
             logger.warning("The key and value of metadata must be string. Skip this metadata.")
             return
+        self._add(key, value)
+
+    def _add(self, key: str, value: Any) -> None:
         if key in self._metadata:
             logger.warning(f"{key} is already saved as metadata, override it.")
         self._metadata[key] = value
@@ -201,7 +203,7 @@ class _Recording:
         except ValueError:
             logger.warning("The metadata value must be json format string. Skip this metadata")
             return
-        self._metadata[key] = found
+        self._add(key, found)
 
     def __enter__(self) -> Any:
         if not self._has_started:
@@ -354,6 +356,11 @@ class Profile(_Recording):
             logger.warning(
                 "Incorrect schedule: Stop profiler while current state is RECORD which may result in incomplete "
                 "parsed data."
+            )
+        elif self.current_action is ProfilerAction.RECORD_AND_SAVE:
+            logger.warning(
+                "Stop profiler while current state is RECORD_AND_SAVE, perhaps the scheduling cycle has not yet "
+                "completed."
             )
         self._end()
         self._ready()

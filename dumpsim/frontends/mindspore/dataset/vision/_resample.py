@@ -61,7 +61,7 @@ def resample(image: Array, height: int, width: int, how: Inter) -> Array:
 
 def _nearest(image: Array, height: int, width: int) -> Array:
     rows, columns = (
-        np.minimum(np.floor(np.arange(wanted) * (1 / (wanted / given))).astype(np.intp), given - 1)
+        np.floor(np.arange(wanted) * (1 / (wanted / given))).astype(np.intp)
         for wanted, given in ((height, image.shape[0]), (width, image.shape[1]))
     )
     result: Array = image[rows][:, columns]
@@ -262,10 +262,11 @@ def _pil_fold(source: Array, wanted: int) -> Array:
 
 
 def _pil_weight(distance: float) -> float:
+    """Return the weight of a pixel at a distance of at most 2."""
     a = _PIL_CUBIC
     if distance < 1:
         return ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1
-    return (((distance - 5) * distance + 8) * distance - 4) * a if distance < 2 else 0.0
+    return (((distance - 5) * distance + 8) * distance - 4) * a
 
 
 _METHODS: Mapping[Inter, Callable[[Array, int, int], Array]] = MappingProxyType(
