@@ -93,7 +93,7 @@ def check(
         raise BadInputError("give a CONFIG or --schema", where="dumpsim check", code="DS-RUN-005")
     if acl:
         text = _read(config, MAX_ACL_CONFIG)
-        findings = check_acl(text, file=str(config), environment=os.environ)
+        findings = check_acl(text, file=str(config))
     else:
         text = _read(config, MAX_CONFIG)
         findings = check_all(text, os.environ, profile, device_id=device_id, file=str(config))

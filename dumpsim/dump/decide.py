@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dumpsim.core.events import TaskEvent, TensorRef
-from dumpsim.modes.operators import HIDDEN_OPERANDS, HIDDEN_OUTPUTS, UNNAMED, WITHOUT_FILES
+from dumpsim.modes.operators import UNNAMED, hidden_operands, hidden_outputs, leaves_none
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest
 
@@ -29,7 +29,7 @@ class Choice:
 
 def leaves_files(profile: Profile, request: DumpRequest, event: TaskEvent) -> bool:
     """Return whether an operator can have files. [spec ge 2.6]"""
-    without = WITHOUT_FILES[profile.skip_tables]
+    without = leaves_none(profile.skip_tables)
     if without is None:
         return True
     selection = request.selection
@@ -41,7 +41,7 @@ def choose_inputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...]) -
     """Return the operands with bytes that no table excludes; in whole graphs, attributes have no slot."""
     if not profile.host_operands:
         refs = tuple(replace(ref, slot=slot) for slot, ref in enumerate(filter(_is_tensor, refs)))
-    hidden = HIDDEN_OPERANDS[profile.skip_tables].get(op_type, frozenset())
+    hidden = hidden_operands(profile.skip_tables, op_type)
     return _choose(profile, refs, hidden, "the operand lives on the host")
 
 
@@ -52,7 +52,7 @@ def _is_tensor(ref: TensorRef) -> bool:
 
 def choose_outputs(profile: Profile, op_type: str, refs: tuple[TensorRef, ...], *, useless: bool = False) -> Choice:
     """Return the outputs with bytes that no table excludes; `useless` keeps those of the table, too."""
-    hidden = frozenset() if useless else HIDDEN_OUTPUTS[profile.skip_tables].get(op_type, frozenset())
+    hidden = frozenset() if useless else hidden_outputs(profile.skip_tables, op_type)
     return _choose(profile, refs, hidden, "the output is known to be useless")
 
 

@@ -47,9 +47,7 @@ def acl_profile(overrides: Mapping[str, str] | None = None) -> Profile:
     return find("seed", "ascend_ge", {"iteration_rule": "model", **(overrides or {})})
 
 
-def load_acl(
-    data: bytes, *, file: str = "acl.json", environment: Mapping[str, str] | None = None
-) -> tuple[AclDump, tuple[Finding, ...]]:
+def load_acl(data: bytes, *, file: str = "acl.json") -> tuple[AclDump, tuple[Finding, ...]]:
     """Read a config as a run does.
 
     Parameters
@@ -58,7 +56,6 @@ def load_acl(
         The JSON file.
     file : str
         Name of the file, for messages.
-    environment : mapping, optional
 
     Returns
     -------
@@ -83,15 +80,13 @@ def load_acl(
     ...     print(error.vendor)
     EP0002: Value On for configuration item dump_debug in configuration file a.json is invalid. Expected value: off/on.
     """
-    draft = _draft(data, environment or {}, file)
+    draft = _draft(data, file)
     warnings = first_failure(ROWS, draft, file)
     _refuse(draft, file)
     return _dump(draft, data, file), (*warnings, *_without_effect(draft))
 
 
-def check_acl(
-    data: bytes, *, file: str = "acl.json", environment: Mapping[str, str] | None = None
-) -> tuple[Finding, ...]:
+def check_acl(data: bytes, *, file: str = "acl.json") -> tuple[Finding, ...]:
     """Return all findings of both validators, and items without effect.
 
     Examples
@@ -102,7 +97,7 @@ def check_acl(
      ('$.dump.dump_lst', 'no effect')]
     """
     try:
-        draft = _draft(data, environment or {}, file)
+        draft = _draft(data, file)
     except DumpConfigError as error:
         return (Finding(level="error", code=error.code or "", where="$", what=error.what, vendor=error.vendor),)
     found = [*walk(ROWS, draft)]
@@ -147,7 +142,7 @@ def acl_schema() -> dict[str, Any]:
     }
 
 
-def _draft(data: bytes, environment: Mapping[str, str], file: str) -> Draft:
+def _draft(data: bytes, file: str) -> Draft:
     """Parse the document for the checks."""
     try:
         document = parse(data)
@@ -156,7 +151,7 @@ def _draft(data: bytes, environment: Mapping[str, str], file: str) -> Draft:
     for kind, name in ((dict, "objects"), (list, "arrays")):
         if _depth(document, kind) > _DEEPEST:
             raise _unparsed(file, f"more than {_DEEPEST} {name} are nested")
-    draft = Draft(profile=acl_profile(), document=document, environment=environment)
+    draft = Draft(profile=acl_profile(), document=document, environment={})
     draft.values[FILE] = file
     return draft
 

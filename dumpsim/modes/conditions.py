@@ -18,6 +18,7 @@ __all__ = [
     "misses_device",
     "off_ascend",
     "profile_is",
+    "some_iterations",
     "value_is",
     "wants_statistics",
 ]
@@ -77,6 +78,11 @@ def misses_device(draft: Draft) -> bool:
     """Return whether ``support_device`` does not list the device."""
     listed = draft.values.get("support_device")
     return draft.profile.device_filter and listed is not None and draft.device_id not in listed
+
+
+def some_iterations(draft: Draft) -> bool:
+    """Return whether ``iteration`` leaves out some iterations."""
+    return not draft.values["iteration"].every
 
 
 wants_statistics = value_is("saved_data", "statistic", "full")

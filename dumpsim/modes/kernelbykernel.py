@@ -28,6 +28,7 @@ from dumpsim.modes.conditions import (
     lacks_section,
     off_ascend,
     profile_is,
+    some_iterations,
     value_is,
     wants_statistics,
 )
@@ -50,6 +51,12 @@ def _host_only(draft: Draft) -> list[str]:
     section = draft.section(COMMON)
     listed = section.get("statistic_category", ()) if isinstance(section, dict) else ()
     return [name for name in listed if name not in DEVICE_CATEGORIES] if isinstance(listed, list) else []
+
+
+def _samples_nothing(draft: Draft) -> bool:
+    """Return whether op_debug_mode rules out samples: 4 does, in the documents each mode but 0."""
+    mode = draft.values["op_debug_mode"]
+    return mode == 4 or (mode != 0 and draft.profile.debug_modes == "all")
 
 
 ROWS: tuple[Row, ...] = (
@@ -166,7 +173,7 @@ ROWS: tuple[Row, ...] = (
         where=f"$.{COMMON}.iteration",
         code="DS-CFG-033",
         level="warning",
-        when=both(_E2E, value_is("op_debug_mode", 4), lambda draft: not draft.values["iteration"].every),
+        when=both(some_iterations, _E2E, value_is("op_debug_mode", 4)),
         what="op_debug_mode 4 looks at every iteration; iteration is set to all",
         force={"iteration": Steps(text="all", every=True)},
         function="ParseOpDebugMode",
@@ -176,13 +183,7 @@ ROWS: tuple[Row, ...] = (
         where=f"$.{E2E}.sample_mode",
         code="DS-CFG-034",
         level="warning",
-        when=both(
-            _E2E,
-            isnt("sample_mode", 0),
-            lambda d: (
-                d.values["op_debug_mode"] == 4 or (d.profile.debug_modes == "all" and d.values["op_debug_mode"] != 0)
-            ),
-        ),
+        when=both(_samples_nothing, _E2E, isnt("sample_mode", 0)),
         what="sampling works with op_debug_mode 0 only; sample_mode is set to 0",
         force={"sample_mode": 0},
         function="ParseOpDebugMode",

@@ -1,6 +1,6 @@
 """Operands and outputs that are never dumped, by operator type."""
 
-__all__ = ["CUBE", "HIDDEN_OPERANDS", "HIDDEN_OUTPUTS", "TEXT_OPERANDS", "UNNAMED", "WITHOUT_FILES"]
+__all__ = ["CUBE", "TEXT_OPERANDS", "UNNAMED", "hidden_operands", "hidden_outputs", "leaves_none"]
 
 # Ascend [spec mindspore 3.9]: operator type -> operands that are on the host or only attributes
 _ASCEND_OPERANDS: dict[str, frozenset[int]] = {
@@ -58,17 +58,22 @@ _GE_WITHOUT_FILES = frozenset({"Const", "Constant", "NetOutput", "Recv", "Send",
 # whole graphs [spec ge 2.6]: nodes that cannot be selected by name; their bytes are inputs of other operators
 UNNAMED = frozenset({"Data"})
 
-# tables by the value of `Profile.skip_tables`
-HIDDEN_OPERANDS: dict[str, dict[str, frozenset[int]]] = {
-    "ascend": _ASCEND_OPERANDS,
-    "cpu": _CPU_OPERANDS,
-    "ge": {},
-    "none": {},
-}
-HIDDEN_OUTPUTS: dict[str, dict[str, frozenset[int]]] = {"ascend": _ASCEND_OUTPUTS, "cpu": {}, "ge": {}, "none": {}}
-WITHOUT_FILES: dict[str, frozenset[str] | None] = {  # None: every operator may have files
-    "ascend": None,
-    "cpu": None,
-    "ge": _GE_WITHOUT_FILES,
-    "none": None,
-}
+# by the value of `Profile.skip_tables`
+_HIDDEN_OPERANDS = {"ascend": _ASCEND_OPERANDS, "cpu": _CPU_OPERANDS}
+_HIDDEN_OUTPUTS = {"ascend": _ASCEND_OUTPUTS}
+_WITHOUT_FILES = {"ge": _GE_WITHOUT_FILES}
+
+
+def hidden_operands(table: str, op_type: str) -> frozenset[int]:
+    """Return the operands of an operator that are never dumped; `table` is a profile's `skip_tables`."""
+    return _HIDDEN_OPERANDS.get(table, {}).get(op_type, frozenset())
+
+
+def hidden_outputs(table: str, op_type: str) -> frozenset[int]:
+    """Return the outputs of an operator that are known to be useless."""
+    return _HIDDEN_OUTPUTS.get(table, {}).get(op_type, frozenset())
+
+
+def leaves_none(table: str) -> frozenset[str] | None:
+    """Return the types of operators that never have files; None if every operator may have files."""
+    return _WITHOUT_FILES.get(table)

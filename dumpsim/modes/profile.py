@@ -11,8 +11,15 @@ from typing import Any
 from dumpsim.archive.naming import NameRule
 from dumpsim.codecs.statcsv import Dialect
 from dumpsim.core.errors import BadInputError, UnsupportedError, nearest
-from dumpsim.modes import releases
-from dumpsim.modes.releases import DEVICES, HOST_CATEGORIES, RELEASES, TARGETS
+from dumpsim.modes.releases import (
+    DEVICES,
+    HOST_CATEGORIES,
+    RELEASES,
+    REMOVED,
+    TARGETS,
+    VERSIONS,
+    differences,
+)
 
 __all__ = ["CHOICES", "Profile", "device_of", "find", "names"]
 
@@ -330,7 +337,9 @@ def _value(profile: Profile, name: str, text: str) -> Any:
 def names() -> tuple[str, ...]:
     """Return all profiles, as ``release/device``, without modes that a release has removed."""
     found = ((release, device) for release in RELEASES for device in DEVICES)
-    return tuple(f"{release}/{device}" for release, device in found if _data(release, device).get("o2") != "removed")
+    return tuple(
+        f"{release}/{device}" for release, device in found if differences(release, device).get("o2") != "removed"
+    )
 
 
 def device_of(target: str, jit_level: str, *, ge: bool = False) -> str:
@@ -392,24 +401,15 @@ def find(release: str, device: str, overrides: Mapping[str, str] | None = None) 
         release=release,
         device=device,
         target=TARGETS[device],
-        ms_version=releases.VERSIONS[release],
-        **_data(release, device),
+        ms_version=VERSIONS[release],
+        **differences(release, device),
     ).with_overrides(overrides or {})
     if profile.o2 == "removed":
         raise UnsupportedError(
-            f"dumps of whole graphs (Ascend O2, GE) are gone since MindSpore {releases.REMOVED}",
+            f"dumps of whole graphs (Ascend O2, GE) are gone since MindSpore {REMOVED}",
             where="jit_level",
             allowed=("O0", "O1", "--mindspore seed", "--set o2=present"),
             nearest="O1",
             code="DS-CFG-070",
         )
     return profile
-
-
-def _data(release: str, device: str) -> dict[str, Any]:
-    """Return the fields of a profile that differ from the defaults."""
-    if release == "seed":
-        by_age = releases.SEED | releases.SEED_BY_DEVICE[device]
-    else:
-        by_age = releases.OBSERVED | releases.OBSERVED_BY_DEVICE[device]
-    return {**releases.BY_DEVICE[device], **by_age, **releases.BY_RELEASE[release]}

@@ -5,16 +5,14 @@ from typing import Any
 from dumpsim.core.statistic import DIGESTS, STATISTICS, Digest, Statistic
 
 __all__ = [
-    "BY_DEVICE",
-    "BY_RELEASE",
     "DEVICES",
-    "OBSERVED",
-    "OBSERVED_BY_DEVICE",
+    "DEVICE_CATEGORIES",
+    "HOST_CATEGORIES",
     "RELEASES",
-    "SEED",
-    "SEED_BY_DEVICE",
+    "REMOVED",
     "TARGETS",
     "VERSIONS",
+    "differences",
 ]
 
 RELEASES = ("seed", "2.7", "2.10")
@@ -64,7 +62,7 @@ _BY_THE_HOST: dict[str, Any] = {
 }
 
 # values of a device in all releases [spec mindspore 1.3, 3.1-3.4, 3.9-3.11] [seed 001]
-BY_DEVICE: dict[str, dict[str, Any]] = {
+_BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {},
     "ascend_o2": {**_WHOLE, "step_level": True, "acl_json": True},
     "ascend_ge": {**_WHOLE, "exception": "none", "step_grammar": "ge"},
@@ -87,7 +85,7 @@ BY_DEVICE: dict[str, dict[str, Any]] = {
 }
 
 # behaviour according to the documents, if the releases differ [decisions]
-SEED: dict[str, Any] = {
+_SEED: dict[str, Any] = {
     "iteration_blanks": True,
     "support_device": "optional",
     "debug_modes": "all",
@@ -100,15 +98,15 @@ SEED: dict[str, Any] = {
     "heterogeneous": "error",
     "ir_text": "old",
 }
-SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
+_SEED_BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {"metadata": True},  # it is in the documents' tree, and MindInsight reads it
     "ascend_o2": {},
     "ascend_ge": {"debug_modes": "overflow"},
     "gpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none"},
     "cpu": {"enable": "true", "debug_modes": "zero", "dtype_in_name": "none", "support_device": "required"},
 }
-OBSERVED: dict[str, Any] = {"overflow_scan": "stops", "tensordump": "C"}  # [spec mindspore 5.1, spec parallel 1.1]
-OBSERVED_BY_DEVICE: dict[str, dict[str, Any]] = {
+_OBSERVED: dict[str, Any] = {"overflow_scan": "stops", "tensordump": "C"}  # [spec mindspore 5.1, spec parallel 1.1]
+_OBSERVED_BY_DEVICE: dict[str, dict[str, Any]] = {
     "ascend_o0": {"complex_numbers": "skip64", "async_conversion": "raw", "debug_mode_needs_e2e": True},
     "ascend_o2": {"o2": "removed", "debug_mode_needs_e2e": True},
     "ascend_ge": {"o2": "removed", "debug_mode_needs_e2e": True, "debug_modes": "overflow"},
@@ -122,7 +120,7 @@ OBSERVED_BY_DEVICE: dict[str, dict[str, Any]] = {
         "inplace": "after",
     },
 }
-BY_RELEASE: dict[str, dict[str, Any]] = {
+_BY_RELEASE: dict[str, dict[str, Any]] = {
     "seed": {},
     "2.7": {},
     "2.10": {
@@ -133,3 +131,12 @@ BY_RELEASE: dict[str, dict[str, Any]] = {
         "categories": (*HOST_CATEGORIES, *(row.category for row in _NEW)),
     },
 }
+
+
+def differences(release: str, device: str) -> dict[str, Any]:
+    """Return the fields of a profile that differ from the defaults of `Profile`."""
+    if release == "seed":
+        by_age = _SEED | _SEED_BY_DEVICE[device]
+    else:
+        by_age = _OBSERVED | _OBSERVED_BY_DEVICE[device]
+    return {**_BY_DEVICE[device], **by_age, **_BY_RELEASE[release]}

@@ -27,6 +27,7 @@ from dumpsim.modes.conditions import (
     has_section,
     isnt,
     profile_is,
+    some_iterations,
     value_is,
     wants_statistics,
 )
@@ -43,6 +44,10 @@ def _types(draft: Draft) -> list[str]:
     return [text for text, kind in element_kinds(listed) if kind == "type"] if isinstance(listed, list) else []
 
 
+def _names_types(draft: Draft) -> bool:
+    return bool(_types(draft))
+
+
 ROWS: tuple[Row, ...] = (
     Rule(
         where=f"$.{E2E}",
@@ -56,7 +61,7 @@ ROWS: tuple[Row, ...] = (
         where=f"$.{COMMON}.kernels",
         code="DS-CFG-051",
         level="warning",
-        when=both(value_is("dump_mode", 1), lambda draft: bool(_types(draft))),
+        when=both(_names_types, value_is("dump_mode", 1)),
         value=lambda draft: ", ".join(_types(draft)),
         what="whole graphs know no operator types; only an operator of that very name is dumped: {value}",
         reads=("dump_mode", "kernels"),
@@ -75,7 +80,7 @@ ROWS: tuple[Row, ...] = (
         where=f"$.{COMMON}.iteration",
         code="DS-CFG-033",
         level="warning",
-        when=both(isnt("op_debug_mode", 0), lambda draft: not draft.values["iteration"].every),
+        when=both(some_iterations, isnt("op_debug_mode", 0)),
         what="op_debug_mode {value} looks at every iteration; iteration is set to all",
         value=lambda draft: draft.values["op_debug_mode"],
         force={"iteration": Steps(text="all", every=True)},

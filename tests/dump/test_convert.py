@@ -8,6 +8,7 @@ import pytest
 
 from dumpsim.core.dtype import dtype
 from dumpsim.dump.convert import Conversion, NotDumped, convert, device_values, graph_format
+from dumpsim.tensor.layout import to_device
 from tests.dump.machine import ref
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -127,6 +128,18 @@ def test_bits_with_the_defect_of_their_last_byte(count):
     found = convert(tensor, Conversion(bug_compat=True))
     assert found.stored.tolist() == [1] * written + [0] * (count - written)
     assert found.values.shape == (count,)
+
+
+def test_packed_numbers_in_a_private_layout():
+    """Low nibble first; the layout is that of the unpacked numbers. [spec mindspore 3.5]"""
+    host = (np.arange(32 * 64) * 7 % 16 - 8).astype(np.int8).reshape(32, 64)
+    blocks = to_device(host, "FRACTAL_NZ")
+    nibbles = blocks.reshape(-1).view(np.uint8) & 15
+    data = nibbles[0::2] | nibbles[1::2] << 4
+    packed = ref(data, kind="int4", shape=(32, 64))
+    found = convert(replace(packed, device_format="FRACTAL_NZ", device_shape=blocks.shape), Conversion())
+    assert np.array_equal(found.stored, host)
+    assert (found.stored.dtype, found.nbytes) == (np.int8, 1024)
 
 
 def test_numbers_beyond_a_type_become_infinite_without_a_warning():

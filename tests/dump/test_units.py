@@ -56,8 +56,9 @@ def tensors(random, most, shapes):
         shape = shapes[random.integers(len(shapes))]
         memory = Memory(kind, shape, random)
         yield TensorRef(
-            slot=slot, dtype=kind, shape=shape, device_dtype=kind, device_format="ND", device_shape=shape,
-            address=int(random.integers(1, 10**9)), nbytes=memory.data.nbytes, read=memory,
+            slot=slot, dtype=kind, shape=shape, device_dtype=kind, device_shape=shape,
+            device_format=str(random.choice(["ND", "DefaultFormat"])), address=int(random.integers(1, 10**9)),
+            nbytes=memory.data.nbytes, read=memory,
         )  # fmt: skip
 
 

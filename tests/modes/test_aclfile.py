@@ -409,7 +409,7 @@ def test_explain_knows_items_and_codes(word, text):
 @pytest.mark.parametrize(("value", "told"), [("1", True), (True, True), ("0", False), (False, False)])
 def test_folding_of_quantised_pairs_is_told_to_be_no_matter_of_a_file(value, told):
     text = json.dumps({"dump": {"dump_path": "/tmp", "dump_list": [{"model_name": "m"}], "quant_dumpable": value}})
-    found = check_acl(text.encode(), file="acl.json", environment={})
+    found = check_acl(text.encode(), file="acl.json")
     assert any(one.where == "$.dump.quant_dumpable" and one.level == "no effect" for one in found) == told
 
 
@@ -762,3 +762,40 @@ def test_an_overflow_dump_takes_no_list(directory):
     assert refusal(text(dump_debug="on", dump_list=[{"model_name": "m"}])) == text_
     load_acl(text(dump_debug="on", dump_list=[]))
     load_acl(text(dump_debug="off", dump_list=[{"model_name": "m"}]))
+
+
+@pytest.mark.parametrize(
+    ("items", "what"),
+    [
+        ({"dump_scene": "watcher", "dump_debug": "on"}, "dump_debug on and dump_scene watcher exclude each other"),
+        (
+            {"dump_list": [{"watcher_nodes": ["a"]}]}, "dump_list[0].watcher_nodes needs dump_scene watcher",
+        ),
+        ({"dump_stats": ["Max"]}, "dump_stats and dump_data tensor exclude each other"),
+        ({"dump_step": "5-2"}, '"5-2": the value has invalid format, start step must not exceed end step, expected '
+         "format: 5-10"),
+        ({"dump_mode": "both"}, '"both" is not a legal value'),
+        ({"dump_path": 3}, "it is not a string"),
+        ({"dump_list": [3]}, "it is not an object"),
+        ({"dump_stats": [3]}, "the member is not a string"),
+        ({"dump_list": [{"opname_range": [3]}]}, "the member is not an object"),
+    ],
+)  # fmt: skip
+def test_our_own_words_beside_the_vendors(directory, items, what):
+    found = next(one for one in check_acl(text(**items)) if one.level == "error")
+    assert found.what == what
+
+
+@pytest.mark.parametrize(
+    ("items", "meant"),
+    [
+        ({"dump_step": "5-2"}, "2-5"), ({"dump_step": "5-x"}, None), ({"dump_step": "1-2-3"}, None),
+        ({"dump_mode": "inputs"}, "input"), ({"dump_path": "out/a/b"}, "out"),
+        ({"dump_path": "odd name/x"}, "odd name"),
+        ({"dump_path": "file"}, None), ({"dump_path": "out:"}, None),
+    ],
+)  # fmt: skip
+def test_what_was_probably_meant(directory, items, meant):
+    found = next(one for one in check_acl(text(**items)) if one.level == "error")
+    whole = meant if meant is None or "dump_path" not in items else str(directory / meant)
+    assert found.nearest == whole

@@ -62,7 +62,7 @@ def set_dump(path: "str | os.PathLike[str]", *, known: Collection[str] = ()) -> 
         data = read_bytes(name, MAX_ACL_CONFIG, follow=True)
     except UnreadableError as error:
         raise DumpConfigError(error.what, where=name, code="DS-ACL-011") from error
-    dump, warnings = load_acl(data, file=name, environment=os.environ)
+    dump, warnings = load_acl(data, file=name)
     session = Session.current()
     if session.target != "Ascend":
         raise UnsupportedError(
