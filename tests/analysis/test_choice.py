@@ -1,6 +1,8 @@
 """What a filter chooses, and what is told where it chooses nothing."""
 
 from fnmatch import fnmatchcase
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +10,11 @@ from rebuild import rebuild
 from smalltree import chain, write
 
 import dumpsim
-from dumpsim.analysis.choice import named
+from dumpsim.analysis.choice import Choice, named
+from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import escape
+from dumpsim.core.errors import BadInputError
+from dumpsim.core.irdoc import SourceLine
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +75,54 @@ def test_fields_that_exclude_each_other_are_told(lenet):
     ]
     assert told(dump, op_type="Conv2D", iteration=2) == ["no iteration 2; there is 0"]
     assert list(dump.filter(op_type="Conv2D").absent()) == []
+
+
+def line_of(path, number, end=None, code="y = x"):
+    return SourceLine(path=path, line=number, end_line=end or number, column=0, end_column=1, code=code)
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "found"),
+    [
+        ("net.py", line_of("net.py", 7), True), ("net.py", line_of("a/net.py", 7), True),
+        ("./net.py", line_of("a/net.py", 7), True), ("a/net.py", line_of("b/a/net.py", 7), True),
+        ("net.py", line_of("subnet.py", 7), False), ("a/net.py", line_of("net.py", 7), False),
+        ("net.py:7", line_of("net.py", 7), True), ("net.py:6", line_of("net.py", 7), False),
+        ("net.py:8", line_of("net.py", 7), False), ("net.py:8", line_of("net.py", 7, 9), True),
+        ("net.py:9", line_of("net.py", 7, 9), True), ("net.py:10", line_of("net.py", 7, 9), False),
+        *(("net.py:8", line_of("net.py", 7, 9, f"  {word}f:"), False) for word in ("def ", "class ", "@")),
+        ("net.py:7", line_of("net.py", 7, 9, "def f(x):"), True), ("net.py:07", line_of("net.py", 7), True),
+        ("C:net.py:7", line_of("C:net.py", 7), True),
+    ],
+)  # fmt: skip
+def test_a_line_of_the_script_chooses_what_it_made(source, line, found):
+    choice = Choice(source=source)
+    assert choice(SimpleNamespace(source=(line_of("other.py", 7), line))) is found
+    assert not choice(SimpleNamespace(source=()))
+
+
+@pytest.mark.parametrize("source", ["net.py:", "net.py:x", "net.py:-1", "net.py:7:x"])
+def test_what_is_no_line_is_refused(source):
+    with pytest.raises(BadInputError, match="is not a line"):
+        Choice(source=source)
+
+
+def test_fields_are_answered_one_by_one():
+    place = Place(path=Path(), rank=1, graph_id=2, iteration=3, step=4)
+    entry = SimpleNamespace(op_type="Add", op_name="Default/Add-op0", io="input", slot=1, dtype="float32", place=place)
+    right = {"op": "add", "op_type": "add", "io": "INPUT", "slot": 1, "dtype": "Float32", "rank": 1, "graph": 2,
+             "iteration": 3, "step": 4}  # fmt: skip
+    wrong = {"op": "mul", "op_type": "ad", "io": "output", "slot": 0, "dtype": "float16", "rank": 0, "graph": 1,
+             "iteration": 0, "step": 0}  # fmt: skip
+    assert sorted(Choice(**right).answered(entry)) == sorted(right)
+    assert list(Choice(**wrong).answered(entry)) == []
+    for name in right:
+        assert list(Choice(**{name: right[name]}).answered(entry)) == [name]
+        one, other = Choice(**{name: right[name]}), Choice(**{name: wrong[name]})
+        assert (one.asked, other.asked) == ({name: right[name]}, {name: wrong[name]})
+        assert (one(entry) and one.near(place), other(entry) and other.near(place)) == (True, False)
+    assert Choice().asked == {}
+    assert Choice()(entry)
+    assert Choice().near(place)
+    with pytest.raises(BadInputError, match="'in' is neither; allowed: input, output"):
+        Choice(io="in")

@@ -6,9 +6,13 @@ import sys
 from importlib import import_module
 
 import pytest
+from typer.testing import CliRunner
 
-from dumpsim.cli.app import COMMANDS
+from dumpsim.cli import main
+from dumpsim.cli.app import COMMANDS, app
 from dumpsim.core.version import __version__
+
+NAMES = [one.name for one in COMMANDS]
 
 
 def dumpsim(*arguments, **variables):
@@ -68,3 +72,49 @@ def test_shells_complete_commands(shell):
         check=False,
     )
     assert [name in found.stdout for name in ("check", "convert", "compare", "show")] == [True, True, True, False]
+
+
+def test_no_page_is_wider_than_120_columns(monkeypatch, capsys):
+    def page(columns, *words):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setattr("sys.argv", ["dumpsim", *words, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    def pages(columns):
+        return [page(columns), *(page(columns, name) for name in NAMES if name != "msaccucmp")]
+
+    wide, full, narrow = pages("300"), pages("120"), pages("110")
+    assert wide == full
+    assert full != narrow
+    assert 110 < max(len(line) for page in wide for line in page.splitlines()) <= 120
+    assert all("Options:" in page for page in wide)
+
+
+def test_a_command_line_without_a_command_shows_the_page(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    bare, page = CliRunner().invoke(app, []), CliRunner().invoke(app, ["-h"])
+    assert (bare.exit_code, page.exit_code) == (2, 0)
+    assert bare.output == page.stdout
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"dumpsim {__version__}\n"
+    for words, said in (
+        (["shwo"], "did you mean 'show'"),
+        (["--nothing"], "No such option"),
+        (["-x"], "No such option"),
+    ):
+        found = CliRunner().invoke(app, words)
+        assert found.exit_code != 0
+        assert said in f"{found.exception} {found.output}"
+    words = [line.split()[0] for line in page.stdout.splitlines() if line.startswith("  ")]
+    assert [word for word in words if word in NAMES] == NAMES
+
+
+def test_options_that_a_command_does_not_have_are_for_scripts_alone():
+    """Words after a script are the script's; those before it, and those of other commands, are not."""
+    for words in (["ls", "d", "--nothing"], ["compare", "a", "b", "--every"], ["explain", "--nothing", "x"]):
+        found = CliRunner().invoke(app, words)
+        assert (found.exit_code, "No such option" in found.stderr) == (2, True)
+    found = CliRunner().invoke(app, ["ls", "a", "b"])
+    assert (found.exit_code, "unexpected extra argument" in found.stderr) == (2, True)
