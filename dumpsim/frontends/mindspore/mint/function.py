@@ -403,7 +403,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Euclidean norm along axes, or the sum of absolute values with a `p` of 1; other norms are not emulated.
+    """Norm of the vectors along axes, or of all elements, with exponent `p`; "fro" is the Euclidean one.
 
     Examples
     --------
@@ -421,8 +421,15 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     if p == 1:
         total: Tensor = ops.sum(ops.abs(x), dim, keepdim)
         return total
-    result: Tensor = ops.norm(x, None if p == "fro" else p, dim, keepdim)
-    return result
+    if isinstance(p, str) or isinstance(dim, int):
+        result: Tensor = ops.norm(x, None if p == "fro" else p, dim, keepdim)
+        return result
+    if dim is not None and len(dim) not in (1, input.ndim):
+        raise UnsupportedError(f"the norm {p!r} of {len(dim)} axes is not emulated", where="mint.norm")
+    if dim is not None and len(dim) == 1:
+        return norm(x, p, dim[0], keepdim)
+    whole: Tensor = ops.norm(ops.reshape(x, (-1,)), p, 0)
+    return ops.reshape(whole, (1,) * input.ndim) if keepdim else whole
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:

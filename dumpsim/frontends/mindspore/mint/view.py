@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from dumpsim.core.errors import ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._current import capturing
+from dumpsim.frontends.mindspore.common._operandtypes import expect
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops.function._single import single
 
@@ -63,6 +65,19 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     >>> narrow(Tensor([1.0, 2.0, 3.0]), 0, 1, 2).asnumpy()
     array([2., 3.], dtype=float32)
     """
+    expect("NarrowView", input, dim, start, length)
+    extent = input.shape[dim] if -input.ndim <= dim < input.ndim else -1
+    if isinstance(start, int) and extent >= 0:  # [2.10 observed]
+        if not -extent <= start <= extent:
+            raise ScriptValueError(
+                f"For primitive [Narrow]: start value error, start: {start}, start should be in [{-extent}, {extent}]."
+            )
+        first = start % extent if start < 0 else start
+        if first + length > extent:
+            raise ScriptValueError(
+                f"For 'Narrow', start ({start}), + length ({length}) exceeds dimension size ({extent})."
+            )
+        start = first
     return single("NarrowView", [input, dim, start, length])
 
 

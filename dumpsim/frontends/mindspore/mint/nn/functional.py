@@ -364,7 +364,8 @@ def nll_loss(
     2.0
     """
     if isinstance(input, Tensor) and input.ndim > 2:
-        expect("NLLLoss2d", input, target, weight, reduction, ignore_index)
+        weights = input if weight is None else weight  # without weights, it gets a tensor of ones
+        expect("NLLLoss2d", input, target, weights, reduction, ignore_index)
     elif weight is not None:
         expect("NLLLoss", input, target, weight, reduction, ignore_index)
     rows, classes = _rows(input, target)

@@ -156,7 +156,11 @@ def _positions(grad_position: Any) -> tuple[int, ...]:
 
 
 def value_and_grad(
-    fn: Callable[..., Any], grad_position: Any = 0, weights: Any = None, has_aux: bool = False
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the value of `fn` and its gradient.
 
@@ -165,11 +169,13 @@ def value_and_grad(
     fn : function or Cell
         Its first output is differentiated.
     grad_position : int, tuple of int or None
-        Positions of the arguments to differentiate with respect to.
+        Positions of the arguments to differentiate with respect to; a tuple of one position is the same as an int.
     weights : Parameter, ParameterTuple or list, optional
         Parameters to differentiate with respect to.
     has_aux : bool
         Return the outputs after the first without differentiating them.
+    return_ids : bool
+        Return each gradient in a pair after the position of the argument or the name of the Parameter.
 
     Raises
     ------
@@ -180,11 +186,16 @@ def value_and_grad(
     def both(value: Any, gradients: Any) -> Any:
         return value, gradients
 
-    return _gradient(fn, grad_position, weights, has_aux, both)
+    return _gradient(fn, grad_position, weights, has_aux, return_ids, both)
 
 
 def _gradient(
-    fn: Callable[..., Any], grad_position: Any, weights: Any, has_aux: bool, result: Callable[[Any, Any], Any]
+    fn: Callable[..., Any],
+    grad_position: Any,
+    weights: Any,
+    has_aux: bool,
+    return_ids: Any,
+    result: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
     """Return a function that applies `result` to the value of `fn` and its gradient.
 
@@ -193,19 +204,21 @@ def _gradient(
     _check_function(fn)
     if grad_position is None and weights is None:
         raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
+    if not isinstance(return_ids, bool):
+        raise ScriptTypeError(f"For '_Grad', the 'return_ids' should be bool, but got {type(return_ids).__name__}")
     positions, chosen = _positions(grad_position), () if weights is None else _weights(weights)
+    names = tuple(weight.name for weight in chosen)
 
     @_compiled
     def both(*args: Any, **kwargs: Any) -> Any:
         value, of_arguments, of_weights = _differentiate(
             fn, args, kwargs, positions=positions, weights=chosen, has_aux=has_aux
         )
-        by_argument: Any = of_arguments if isinstance(grad_position, (tuple, list)) else of_arguments[:1]
-        if not isinstance(grad_position, (tuple, list)) and by_argument:
-            by_argument = by_argument[0]
-        by_weight: Any = of_weights if isinstance(weights, (tuple, list)) else of_weights[:1]
-        if weights is not None and not isinstance(weights, (tuple, list)):
-            by_weight = by_weight[0]
+        if return_ids:
+            of_arguments = tuple(zip(positions, of_arguments, strict=True))
+            of_weights = tuple(zip(names, of_weights, strict=True))
+        by_argument: Any = of_arguments[0] if len(positions) == 1 else of_arguments
+        by_weight: Any = of_weights if _is_list(weights) else of_weights[0]
         if weights is None:
             return result(value, by_argument)
         return result(value, by_weight if grad_position is None else (by_argument, by_weight))
@@ -221,15 +234,11 @@ def grad(
     return_ids: bool = False,
 ) -> Callable[..., Any]:
     """Like `value_and_grad`, without the value; with `has_aux`, the other outputs come after the gradient."""
-    if return_ids:
-        from dumpsim.core.errors import UnsupportedError
-
-        raise UnsupportedError("ids of the gradients are not emulated", where="grad(return_ids=True)")
 
     def gradient(value: Any, gradients: Any) -> Any:
         return (gradients, value[1:]) if has_aux else gradients
 
-    return _gradient(fn, grad_position, weights, has_aux, gradient)
+    return _gradient(fn, grad_position, weights, has_aux, return_ids, gradient)
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.frontends.mindspore._capture.custom_gradient import with_gradient
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -208,4 +209,5 @@ def deepcopy(input_x: Tensor) -> Tensor:
     """Copy a tensor."""
     if input_x._symbol is not None:
         return input_x
-    return Tensor(input_x)
+    copied: Tensor = with_gradient(Tensor(input_x), [input_x], lambda gradients: gradients)
+    return copied

@@ -8,7 +8,7 @@ import numpy as np
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._capture.libfunction import parsed_once
-from dumpsim.frontends.mindspore._checkparam import check_is_int, check_value_type
+from dumpsim.frontends.mindspore._checkparam import INC_BOTH, INC_LEFT, check_int_range, check_is_int, check_value_type
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common._operandtypes import (
@@ -312,9 +312,9 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Select a range of one axis."""
     check_value_type("input", input, Tensor, "narrow")
     at = _axis(axis, input.ndim)
-    for value in (start, length):
-        if type(value) is not int and capturing() is None:
-            raise ScriptTypeError(f"The input value must be 'int',  but got '{type(value).__name__}'.")
+    if capturing() is None:
+        check_int_range(start, 0, input.shape[at], INC_LEFT)
+        check_int_range(length, 1, input.shape[at] - start, INC_BOTH)
     begin = tuple(start if n == at else 0 for n in range(input.ndim))
     sizes = tuple(length if n == at else extent for n, extent in enumerate(input.shape))
     return single("Slice", [input, begin, sizes])
