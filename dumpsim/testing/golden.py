@@ -168,6 +168,7 @@ class Golden:
         ignore: Sequence[str] = (),
     ) -> list[str]:
         """Return a text for each difference."""
+        __tracebackhide__ = True
         tolerance = Tolerance(rtol=rtol, atol=atol, stamps=stamps)
         return self._differences(dump, self.directory / _plain(name), tolerance, ignore)
 
@@ -182,6 +183,7 @@ class Golden:
 
     def write(self, dump: "str | os.PathLike[str]", name: str = "dump", *, ignore: Sequence[str] = ()) -> bool:
         """Write the dump as the golden tree; return whether that changed anything."""
+        __tracebackhide__ = True
         return self._write(dump, self.directory / _plain(name), ignore)
 
     def _write(self, dump: "str | os.PathLike[str]", target: Path, ignore: Sequence[str]) -> bool:
@@ -203,6 +205,7 @@ class Golden:
         return True
 
     def _claim(self, name: str, rank: int) -> None:
+        __tracebackhide__ = True
         if (rank, _plain(name)) in self._used:
             raise BadInputError(
                 f"the test has already compared a tree {name!r}",

@@ -31,13 +31,13 @@ class RankTest:
     ----------
     item : pytest.Function
     world : RankWorld
-    plan : FaultPlan, optional
+    plan : FaultPlan or None
         Faults of every rank's device.
     strict : bool
         Whether faults must strike.
     """
 
-    def __init__(self, item: Any, world: RankWorld, *, plan: "FaultPlan | None" = None, strict: bool = True) -> None:
+    def __init__(self, item: Any, world: RankWorld, *, plan: "FaultPlan | None", strict: bool) -> None:
         self.item = item
         self._world = world
         self._plan = plan

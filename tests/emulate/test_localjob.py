@@ -125,6 +125,15 @@ def test_an_error_is_shown_from_the_script_on(run, tmp_path, monkeypatch):
         assert err[1] == place
 
 
+def test_dumps_are_accounted_for_once_at_the_end(run):
+    program = """
+        from dumpsim.dump.job import JobAccounts
+        from dumpsim.world.context import current
+        print(current().world.get(JobAccounts).reported)
+    """
+    assert run(program, ranks=1)[1] == ["True"]  # so that no dump registers a report of its own
+
+
 MEET = """
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world.context import current

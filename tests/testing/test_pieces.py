@@ -12,10 +12,14 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, DumpConfigError
 from dumpsim.core.settings import RunSettings
+from dumpsim.device.chip import chip
+from dumpsim.device.device import Device
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.device.task import Task, TaskKind
 from dumpsim.runtime.session import Session
 from dumpsim.testing.dump_dir import DumpDir
 from dumpsim.testing.faults import Faults
-from dumpsim.testing.golden import _plain, place
+from dumpsim.testing.golden import Golden, _plain, place
 from dumpsim.testing.localranks import LocalRanks, _below, _noted, short
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.outcome import Outcome, output_sections, rank_sections
@@ -24,6 +28,8 @@ from dumpsim.testing.rankoutput import RankCapture, RankOutput
 from dumpsim.testing.ranks import _meant, asked, check, marker_of, misspelt, named, sizes
 from dumpsim.testing.rankworld import RankWorld
 from dumpsim.testing.treediff import _graph_text
+from dumpsim.world.context import current
+from dumpsim.world.ending import RankStopped
 
 
 @pytest.mark.parametrize(
@@ -402,6 +408,20 @@ def test_ranks_that_skip_or_fail_are_told_apart():
     ]  # fmt: skip
 
 
+def test_an_error_of_the_last_tasks_of_a_rank_is_its_own():
+    def body():
+        def fail(task):
+            raise OSError("disk full")
+
+        device = Device(chip("910B"), rank=ranks.rank, scheduler=current().world.get(Scheduler), environment={})
+        device.stream(0).launch(Task(kind=TaskKind.AICORE, name="a", work=fail if ranks.rank else None))
+
+    ranks = LocalRanks(2)
+    with pytest.raises(OSError, match="disk full"):
+        ranks.run(body)
+    assert [outcome.line() for outcome in ranks.outcomes] == ["passed", "failed: OSError: disk full"]
+
+
 def test_ranks_that_meet_elsewhere_or_for_ever_are_named():
     ranks = LocalRanks(2)
     with pytest.raises(DeviceError, match=r"rank 1 is at two where rank 0 came to one \[DS-TST-005\]"):
@@ -451,3 +471,31 @@ def test_output_of_a_rank_is_its_own(capsys):
     finally:
         sys.stdout, sys.stderr = before
     assert capsys.readouterr().out == "[rank 3] seen\n[rank 3] part\n"
+
+
+# ---------------------------------------------------------------- tracebacks
+def shown(action):
+    """Frames of dumpsim that pytest shows of the error of an action, and how many it leaves out."""
+    with pytest.raises((Exception, pytest.fail.Exception, RankStopped)) as caught:
+        action()
+    own = [entry for entry in caught.traceback if "/dumpsim/testing/" in str(entry.path)]
+    return [entry.name for entry in own if not entry.ishidden(caught)], len(own)
+
+
+def test_an_error_of_a_fixture_is_shown_at_the_line_of_the_test(tmp_path):
+    dump, tree = DumpDir(tmp_path / "dump", {}.__setitem__), tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.json").write_text("{}")
+    golden = Golden(tmp_path / "golden")
+    world, ranks = RankWorld(Path("."), LocalRanks), LocalRanks(2)
+    for action, frames in (
+        (lambda: dump.configure(no_such=1), 2), (lambda: golden(dump), 3), (lambda: golden(tree), 2),
+        (lambda: golden(tree, rtol=-1), 2), (lambda: golden.differences(tmp_path / "none"), 3),
+        (lambda: golden.write(tmp_path / "none"), 3), (lambda: world.rank, 2), (lambda: world.size, 2),
+        (world.barrier, 4), (lambda: world.gather(1), 4), (lambda: world.meet("x"), 2),
+        (lambda: world.run(print, 0), 1), (lambda: golden(tree, "other"), 2), (lambda: golden(tree, "other"), 2),
+        (lambda: world.run(lambda: [].pop(), 1), 2), (lambda: ranks.run(lambda: ranks.meet("ab"[ranks.rank])), 2),
+    ):  # fmt: skip
+        visible, count = shown(action)
+        assert visible == []
+        assert count >= frames

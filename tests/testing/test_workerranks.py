@@ -177,6 +177,26 @@ def test_the_first_rank_stays_until_nobody_needs_it(ranks, others):
     ranks._await_ends()
 
 
+def test_an_error_at_a_meeting_is_shown_at_the_line_of_the_test(ranks, others, alone):
+    others.end(1, "failed", "KeyError")
+    with pytest.raises(RankStopped) as stopped:
+        ranks.meet("golden")
+    others.end(1, "passed")
+    others.die(2)
+    with pytest.raises(DeviceError) as lost:
+        ranks.meet("golden")
+    with pytest.raises(IndexError) as own:
+        alone[0].run(lambda: [].pop())
+    for caught, names in (
+        (stopped, ["meet", "wait", "done", "_may_go_on"]),
+        (lost, ["meet", "wait", "done", "_may_go_on", "_refuse_lost"]),
+        (own, ["run", "_as_rank", "body"]),
+    ):  # fmt: skip
+        frames = [entry for entry in caught.traceback if "/dumpsim/testing/" in str(entry.path)]
+        assert [entry.name for entry in frames] == names
+        assert all(entry.ishidden(caught) for entry in frames)
+
+
 # ---------------------------------------------------------------- the body
 @pytest.fixture
 def alone(tmp_path):

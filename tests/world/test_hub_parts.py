@@ -1,6 +1,7 @@
 """Unit tests of the hub and of launched processes: addresses, queues, lines, ends."""
 
 import errno
+import fcntl
 import io
 import math
 import os
@@ -13,9 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError
+from dumpsim.core.partname import machine
 from dumpsim.world import hub as hubs
-from dumpsim.world.hub import Hub, _Connection, connect_timeout_s, endpoint
+from dumpsim.world.hub import LOCK_BYTES, Hub, _Connection, connect_timeout_s, endpoint
 from dumpsim.world.processes import Processes, _Member, reason
+from dumpsim.world.wire import LONGEST, Frames, encode
 
 
 @pytest.mark.parametrize(
@@ -268,3 +271,259 @@ def test_a_machine_without_a_name_is_reached_by_its_loopback(monkeypatch, capsys
     mpi._report(3, SimpleNamespace(kind="died", text="exit code 1"))
     mpi._report(4, SimpleNamespace(kind="left", text="exit code 1"))
     assert capsys.readouterr().err == "dumpsim: rank 3: exit code 1\n"
+
+
+# -- a hub that turns when it is told to
+
+
+class Peer:
+    """A process that speaks to a hub of this thread."""
+
+    opened = ()
+
+    def __init__(self, hub):
+        self.hub = hub
+        family, place = endpoint(hub.address)
+        self.socket = socket.socket(family)
+        self.socket.connect(place)
+        self.opened.append(self.socket)
+        self.frames = Frames(LONGEST)
+
+    def say(self, kind=None, **message):
+        """Send a message, if there is one, and let the hub turn; what it answers, None after the end."""
+        if kind is not None:
+            self.socket.sendall(encode({"kind": kind, **message}))
+        for _ in range(3):  # accept, read, answer
+            self.hub._turn()
+        self.socket.setblocking(False)
+        found = []
+        while True:
+            try:
+                received = self.socket.recv(1 << 16)
+            except BlockingIOError:
+                return found
+            found += self.frames.feed(received)
+            if not received:
+                self.socket.close()
+                return found or None
+
+    def hello(self, rank=0, **changes):
+        known = {"token": self.hub.token, "rank": rank, "size": self.hub.size, "pid": 4000 + rank, "machine": machine()}
+        return self.say("hello", **known | changes)
+
+
+@pytest.fixture(autouse=True)
+def sockets(monkeypatch):
+    """Close the sockets of all peers at the end."""
+    monkeypatch.setattr(Peer, "opened", [])
+    yield
+    for one in Peer.opened:
+        one.close()
+
+
+@pytest.fixture
+def hub():
+    with Hub(2) as made:
+        select = made._selector.select
+        made._selector.select = lambda timeout: select(min(timeout, 0.01))
+        yield made
+
+
+def test_a_rank_is_welcomed(hub):
+    assert Peer(hub).hello() == [{"kind": "welcome", "locks": hub._locks.path, "pid": os.getpid()}]
+    with Hub(2, spread=True) as spread:
+        assert Peer(spread).hello(machine="elsewhere") == [{"kind": "welcome", "locks": "", "pid": os.getpid()}]
+    with Hub(2, token="") as of_all:
+        assert Peer(of_all).hello(token="any")[0]["kind"] == "welcome"
+
+
+def test_a_rank_is_refused_whole(hub):
+    assert len(hub.token) == 32
+    first = Peer(hub)
+    first.hello()
+    for rank, changes, said in (
+        (1, {"token": "guessed"}, f"{hub.address}: DUMPSIM_HUB_TOKEN does not match the token of the job"),
+        (1, {"machine": "elsewhere"}, f"{hub.address}: rank 1 runs on another machine or in another container than the "
+                                      "hub of the job; allowed: one machine; the transport 'mpi' for several"),
+        (2, {}, "RANK_ID: rank 2 is outside of a job of 2 ranks; allowed: 0 to 1"),
+        (-1, {}, "RANK_ID: rank -1 is outside of a job of 2 ranks; allowed: 0 to 1"),
+        (1, {"size": 3}, "RANK_SIZE: rank 1 states 3 ranks, the job has 2; allowed: 2"),
+        (0, {"pid": 77}, "RANK_ID: rank 0 is connected already, as process 4000; this is process 77"),
+    ):  # fmt: skip
+        peer = Peer(hub)
+        (refused,) = peer.hello(rank, **changes)
+        assert (refused["kind"], refused["error"]["text"]) == ("refused", said)
+        assert peer.socket.fileno() < 0  # the hub has closed it
+    first.say("bye")
+    first.socket.close()
+    hub._turn()
+    (refused,) = Peer(hub).hello()
+    assert refused["error"]["text"] == "RANK_ID: rank 0 of the job has ended: its program has ended"
+    assert Peer(hub).say("join") is None  # no hello
+
+
+def test_the_reason_of_a_launcher_comes_after_what_the_rank_has_said(hub):
+    first, second = Peer(hub), Peer(hub)
+    first.hello(0)
+    second.hello(1)
+    first.socket.sendall(encode({"kind": "bye", "result": 5}))
+    hub.lost(0, "exit code 0")
+    hub.lost(1, "exit code 3")
+    second.say()
+    assert {rank: (ending.kind, ending.text) for rank, ending in hub.endings.items()} == {
+        0: ("left", "its program has ended"), 1: ("died", "exit code 3"),
+    }  # fmt: skip
+    assert hub.results == {0: 5}
+    with Hub(2) as never:
+        never.lost(1, "exit code 7")
+        never._turn()
+        assert never.endings[1].text == "exit code 7"
+
+
+@pytest.mark.parametrize(
+    ("explain", "text"), [(None, "its process has ended"), (lambda rank: None, "its process has ended"),
+                          (lambda rank: f"rank {rank} was killed", "rank 1 was killed")],
+)  # fmt: skip
+def test_a_connection_that_ends_is_the_end_of_its_rank(hub, explain, text):
+    told, hub.explain = [], explain
+    hub._report = lambda rank, ending: told.append((rank, ending.kind, ending.text))
+    peer = Peer(hub)
+    peer.hello(1)
+    peer.socket.close()
+    hub._turn()
+    assert told == [(1, "died", text)]
+
+
+def test_a_rank_whose_message_is_invalid_is_given_up(hub):
+    peer = Peer(hub)
+    peer.hello(1)
+    peer.say("join", m="x")
+    assert hub.endings[1].text == "it has sent an invalid message: join.time is None; allowed: int"
+    other = Peer(hub)
+    other.hello(0)
+    assert other.say("reduced", m=99) is None or other.socket.fileno() < 0
+    assert hub.endings[0].text == "it has sent an invalid message: KeyError: 99"
+
+
+def test_the_lock_of_a_process_that_has_ended_ends_its_rank(hub, monkeypatch):
+    """Though a child of it still holds the socket. A process cannot test a lock of its own."""
+    free = []
+    monkeypatch.setattr(hub, "_free", lambda rank: rank in free)
+    peer, own = Peer(hub), Peer(hub)
+    peer.hello(1)
+    own.hello(0, pid=os.getpid())
+    for one in (peer, own):
+        one.say("locked")
+    assert hub.endings == {}
+    free += [0, 1]
+    hub._turn()
+    assert {rank: ending.text for rank, ending in hub.endings.items()} == {1: "its process has ended"}
+
+
+def test_locks_are_free_when_nobody_holds_them(hub):
+    ready, done = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        fcntl.lockf(hub._locks.descriptor, fcntl.LOCK_EX, 1, LOCK_BYTES + 1)
+        os.write(ready[1], b".")
+        os.read(done[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    assert [hub._free(0), hub._free(1)] == [True, False]
+    os.write(done[1], b".")
+    os.waitpid(pid, 0)
+    assert [hub._free(0), hub._free(1)] == [True, True]
+    for descriptor in (*ready, *done):
+        os.close(descriptor)
+
+
+def test_times_of_a_hub(hub, monkeypatch):
+    """Ranks that do not come, and a job in which no rank says anything while one waits."""
+    assert Hub.__init__.__kwdefaults__["watchdog_s"] == 600
+    assert (hub.connect_s, hub.watchdog_s) == (connect_timeout_s(os.environ), 600)
+    with Hub(1, environment={"MS_TOPO_TIMEOUT": "31"}) as other, Hub(1, connect_s=2.5) as third:
+        assert (other.connect_s, third.connect_s) == (31, 2.5)
+    told = []
+    monkeypatch.setattr(hub._exchange, "missing", lambda after: told.append(("missing", after)))
+    monkeypatch.setattr(hub._exchange, "silent", lambda after: told.append(("silent", after)))
+    hub.connect_s, hub.watchdog_s = 30, 50
+    now = [hub._started + 30]
+    monkeypatch.setattr(hubs.time, "monotonic", lambda: now[0])
+    hub._look()
+    assert told == []
+    now[0] += 1
+    hub._look()
+    assert told == [("missing", 30)]
+    now[0] += 19
+    hub._look()
+    assert ("silent", 50) not in told
+    now[0] += 1
+    del told[:]
+    hub._look()
+    hub._look()  # from now on it counts anew
+    assert told == [("missing", 30), ("silent", 50), ("missing", 30)]
+
+
+def test_an_address_of_a_file_is_gone_with_its_hub(tmp_path):
+    address = f"unix:{tmp_path}/hub"
+    made = Hub(1, address=address)
+    peer = Peer(made)
+    peer.hello()
+    assert (tmp_path / "hub").is_socket()
+    with pytest.raises(BadInputError) as caught:
+        Hub(1, address=address)
+    assert str(caught.value) == (
+        f"hub of the job: the address {address} is in use already; allowed: another port, or 0 for a free one"
+    )
+    assert not made.wait(0)
+    made.close()
+    assert made.wait(0)
+    assert not (tmp_path / "hub").exists()
+    peer.socket.setblocking(True)
+    assert peer.socket.recv(1) == b""
+    made.close()
+    peer.socket.close()
+    with pytest.raises(BadInputError, match=r"the address unix:/no/such/hub cannot be used: No such file or directory"):
+        Hub(1, address="unix:/no/such/hub")
+    with pytest.raises(BadInputError, match="ranks: 0 is not a number of ranks; allowed: 1 or more"):
+        Hub(0)
+
+
+def test_a_forked_child_leaves_the_job_alone(hub):
+    peer = Peer(hub)
+    peer.hello(1)
+    before = len(os.listdir("/proc/self/fd"))
+    (connection,) = hub._connections.values()
+    hub.abandon()
+    assert len(os.listdir("/proc/self/fd")) == before - 3  # a rank, the address, the selector
+    assert connection.socket.fileno() < 0
+    assert hub.endings == {}
+    hub._connections.clear()
+    peer.socket.close()
+
+
+def test_a_hub_serves_until_all_ranks_have_ended(hub):
+    first, second = Peer(hub), Peer(hub)
+    for rank, peer in enumerate((first, second)):
+        peer.hello(rank)
+        peer.socket.sendall(encode({"kind": "bye"}))
+    hub.serve()
+    assert hub.wait(0)
+    assert sorted(hub.endings) == [0, 1]
+    assert hub._connections == {}
+    for peer in (first, second):
+        peer.socket.close()
+    assert hub.environment(1) == {
+        "RANK_ID": "1", "RANK_SIZE": "2", "DEVICE_ID": "1", "DUMPSIM_HUB": hub.address, "DUMPSIM_HUB_TOKEN": hub.token
+    }  # fmt: skip
+
+
+def test_addresses_of_the_net_take_a_free_port():
+    with Hub(1, address="127.0.0.1:0") as made:
+        host, _, port = made.address.partition(":")
+        assert (host, int(port) > 0) == ("127.0.0.1", True)
+        peer = Peer(made)
+        assert peer.hello()[0]["kind"] == "welcome"
+        (connection,) = made._connections.values()
+        assert connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        peer.socket.close()
