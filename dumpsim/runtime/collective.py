@@ -277,11 +277,6 @@ class Attendance:
         self._finish = finish
         self.cost_ns = cost_ns
 
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The tags of the meetings, the same for all members."""
-        return tuple(meeting.tag for meeting in self._meetings)
-
     def outputs(self) -> list[Array]:
         """Return the operator's outputs, tuples flattened; read-only arrays, which other ranks may share."""
         return self._finish([meeting.results() for meeting in self._meetings])

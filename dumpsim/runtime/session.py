@@ -342,11 +342,6 @@ class Session:
         return self._injector
 
     @property
-    def injector(self) -> Injector | None:
-        """The state of the fault plan."""
-        return self._injector
-
-    @property
     def disk(self) -> DiskFaults | None:
         """Disk faults, which writers of files ask before they write; None if there are none."""
         return None if self._injector is None else self._injector.disk

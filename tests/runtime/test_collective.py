@@ -6,6 +6,7 @@ import pytest
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, CollectiveError
 from dumpsim.core.settings import RunSettings
+from dumpsim.device.faults import make_plan
 from dumpsim.ops.table import find
 from dumpsim.runtime.session import Session
 from dumpsim.world import current, launch
@@ -227,6 +228,23 @@ def test_equal_results_are_one_read_only_array():
     arrays = launch(main, ranks=SIZE)
     assert len({array.__array_interface__["data"][0] for array in arrays}) == 1
     assert not any(array.flags.writeable for array in arrays)
+
+
+def test_an_overflow_strikes_a_collective_of_one_rank():
+    """Only that rank's result has the value; the ranks do not share their arrays then."""
+
+    def main():
+        rank = current().rank
+        if rank == 1:
+            session().inject(make_plan([{"kind": "overflow", "op": "AllReduce", "nth": 2, "index": 4, "value": 9.5}]))
+        return [np.array(run("AllReduce", part(rank), op="sum")[0]) for _ in range(3)]
+
+    total = sum(PARTS[1:], PARTS[0])
+    struck = total.copy()
+    struck.flat[4] = 9.5
+    for rank, results in enumerate(launch(main, ranks=SIZE)):
+        for nth, result in enumerate(results):
+            np.testing.assert_array_equal(result, struck if (rank, nth) == (1, 1) else total)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

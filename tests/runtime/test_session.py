@@ -14,6 +14,7 @@ from dumpsim.core.events import RunEvent
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.faults import make_plan
 from dumpsim.device.task import Task, TaskKind
+from dumpsim.ops.table import find
 from dumpsim.runtime.ids import Ids
 from dumpsim.runtime.session import Session
 from dumpsim.world import current
@@ -274,6 +275,32 @@ def test_eager_operators_run_as_tasks(operators, session):
     assert (first.tolist(), second.tolist()) == ([1], [-2, 3])
     assert s.device.stream(0).ids.take() == (2, 0)
     assert s.clock.now_ns > START_NS
+
+
+def test_operands_of_an_eager_operator_that_are_no_tensors(session):
+    """Truths, numbers, types and tuples of them are constants, from which the result's type is inferred."""
+    s = session("CPU")
+    square = np.arange(6, dtype=np.float32).reshape(2, 3)
+    cases = [
+        ("MatMul", [square, square, False, True], square @ square.T),
+        ("MatMul", [square, square, True, False], square.T @ square),
+        ("Cast", [square, FLOAT16], square.astype(np.float16)),
+        ("ReduceSum", [square, (0,), True], square.sum(0, keepdims=True)),
+        ("ReduceSum", [square, (1,), False], square.sum(1)),
+        ("Add", [square, 2.5], square + np.float32(2.5)),
+        ("AddN", [(square, square)], 2 * square),
+    ]
+    for kind, operands, expected in cases:
+        (found,) = s.run_op(find(kind), operands)
+        assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist()), kind
+
+
+def test_an_eager_operator_is_done_when_it_has_run(operators, session):
+    s = session()
+    pending = s.start_op(operators("Add"), [X, X])
+    first = pending.wait()
+    assert pending.done
+    assert pending.wait() is first
 
 
 def test_waiting_for_a_finished_operator_does_not_wait_for_its_stream(operators, session):
