@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dumpsim.analysis.apicall import Call
 from dumpsim.analysis.apiname import RENAMES
 from dumpsim.analysis.apitree import ApiEntry, StackIndex
-from dumpsim.analysis.callgroup import align, gap_groups
+from dumpsim.analysis.callgroup import _agreement, align, align_arrays, gap_groups
 from dumpsim.analysis.meaning import meaning
 from dumpsim.analysis.namedistance import name_distances
 from dumpsim.analysis.place import Place
@@ -185,3 +185,60 @@ def test_many_calls_of_which_each_is_two_others():
     groups = align(dense, parts)
     assert sizes(groups) == [(1, 2)] * 500
     assert sizes(align(parts, dense)) == [(2, 1)] * 500
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "rows"),
+    [
+        ([2, 3], [2, 3], [(2, 2), (3, 3)]), ([2, 3], [3], [(2, None), (3, 3)]), ([3], [2, 3], [(None, 2), (3, 3)]),
+        ([2], [3], [(None, 3), (2, None)]), ([], [2], [(None, 2)]), ([2], [], [(2, None)]), ([], [], []),
+        ([2, 3, 4], [4, 3, 2], [(None, 4), (None, 3), (2, 2), (3, None), (4, None)]),
+        ([2, 2], [2], [(2, 2), (2, None)]), ([2, 3, 2], [2, 5, 2], [(2, 2), (None, 5), (3, None), (2, 2)]),
+    ],
+)  # fmt: skip
+def test_arrays_of_equal_shapes_are_pairs_in_order(origin, target, rows):
+    assert align_arrays(origin, target, lambda size: (size,)) == rows
+
+
+def agreement(one, *many):
+    return _agreement(np.array(one, float), np.array(many, float)).tolist()
+
+
+def test_values_agree_by_their_digits():
+    """A difference of 10**-n of the larger one is n of eight digits; less than two say nothing."""
+    assert agreement([1.0], [1.0], [-1.0], [0.0]) == [1.0, 0.0, 0.0]
+    for digits in (3, 4, 6):
+        (found,) = agreement([1.0], [1 - 10.0**-digits])
+        assert found == pytest.approx(digits / 8, abs=1e-3)
+        assert agreement([1 - 10.0**-digits], [1.0]) == pytest.approx([found])
+    assert agreement([1.0], [0.98], [0.995]) == [0.0, pytest.approx(-math.log10(0.005) / 8, abs=1e-4)]
+    assert agreement([math.nan, 1.0], [math.nan, 1.0], [2.0, 1.0]) == [1.0, 0.5]  # unknown on both sides: not counted
+    assert agreement([math.nan], [math.nan], [1.0]) == [0.0, 0.0]
+    assert agreement([math.inf, 0.0], [math.inf, 0.0], [-math.inf, 0.0]) == [1.0, 0.5]
+
+
+def test_values_decide_between_calls_of_one_name():
+    """One of three calls is left out on the other side: which one, their values say."""
+    values = [(1.0, 0.0, 0.5, 2.0, 1.0, 1.5), (5.0, 4.0, 4.5, 6.0, 5.0, 5.5), (9.0, 8.0, 8.5, 3.0, 2.0, 2.5)]
+    three = [call("relu", at=at, values=row) for at, row in enumerate(values)]
+    for left_out in range(3):
+        two = [call("relu", at=at, values=row) for at, row in enumerate(values) if at != left_out]
+        for origin, target in ((three, two), (two, three)):
+            found = [(one.origin, one.target) for one in align(origin, target)]
+            pairs = [(a[0].signature, b[0].signature) for a, b in found if a and b]
+            assert all(a == b for a, b in pairs)
+            assert len(pairs) == 2
+            assert sum(not (a and b) for a, b in found) == 1
+
+
+def test_equal_ends_are_paired_without_a_search():
+    """What is equal at both ends in name, shape and values stays together, though a name repeats in between."""
+
+    def one(value, at):
+        return call("relu", at=at, values=(value,) * 6)
+
+    origin = [one(v, at) for at, v in enumerate((1.0, 2.0, 3.0, 4.0))]
+    target = [one(v, at) for at, v in enumerate((1.0, 2.0, 7.0, 8.0, 3.0, 4.0))]
+    found = [(len(group.origin), len(group.target)) for group in align(origin, target)]
+    assert found == [(1, 1), (1, 1), (0, 2), (1, 1), (1, 1)]
+    assert [(len(g.origin), len(g.target)) for g in align(target, origin)] == [(1, 1), (1, 1), (2, 0), (1, 1), (1, 1)]

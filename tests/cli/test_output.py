@@ -34,6 +34,7 @@ def test_json_has_no_value_that_json_has_not(capsys):
     output.print_json(row)
     (line,) = capsys.readouterr().out.splitlines()
     assert line.isprintable()
+    assert line.endswith('"text": "\\u001b\\u0085\\u202eé"}')
     assert json.loads(line) == {
         "nan": "nan", "inf": ["inf", "-inf"], "complex": [1.0, "nan"], "3": [1, None],
         "numpy": [0.5, 7, True, "nan"], "text": "\x1b\x85\u202eé",

@@ -389,3 +389,28 @@ def test_a_layout_of_other_dimensions_than_its_name_says_is_nd(name, dimensions)
         for rank in range(1, 8)
     ]  # fmt: skip
     assert found == [name if rank == dimensions else "ND" for rank in range(1, 8)]
+
+
+def test_the_first_failure_is_the_exit_code_and_an_index_ends_before_the_number(tmp_path, dump):
+    nz = item(np.zeros((1, 1, 16, 16), np.float16), format="FRACTAL_NZ", original_shape=())
+    plain = item(np.ones((2, 3), np.float32))
+    assert convert(dump([plain, nz]), tmp_path / "a", "-f", "NCHW") == 22
+    assert convert(dump([nz, plain]), tmp_path / "b", "-f", "NCHW") == 6
+    path = dump([plain], [plain, plain])
+    for flag, codes in (("-i", (0, 12)), ("-o", (0, 0, 12))):
+        for index, code in enumerate(codes):
+            assert convert(path, tmp_path / "c", "-f", "ND", flag, str(index)) == code
+    assert names(tmp_path / "c") == [f"{STEM}.{end}.2x3.npy" for end in ("input.0", "output.0", "output.1")]
+
+
+def test_names_of_msnpy_files_have_the_last_word_of_the_operators_name(tmp_path, dump):
+    x = np.ones((2, 3), np.float32)
+    for name, op_name, stem in (
+        ("Op.Add_1.1.2.1700000000000000", "a/b/Add-op7", "Op.Add-op7.1.2.1700000000000000"),
+        ("Op.Add_1.1.2.1700000000000000", "", "Op.Add_1.1.2.1700000000000000"),
+        ("Op.Add_1.1.1700000000000000", "a/b/Add-op7", "Op.Add_1.1.1700000000000000"),  # no stream
+    ):
+        out = tmp_path / f"{len(name)}{op_name[-1:]}"
+        assert convert(dump([item(x)], name=name, op_name=op_name), out, "-t", "msnpy") == 0
+        assert names(out) == [f"{stem}.input.0.ND.npy"]
+        assert np.array_equal(np.load(out / f"{stem}.input.0.ND.npy"), x)
