@@ -455,6 +455,21 @@ dist.destroy_process_group()
 
 
 @pytest.mark.parametrize(
+    ("rank", "size", "wanted"),
+    [("3", None, 0), ("3", "1", 0), ("3", "4", 3), ("0", "4", 0), ("x", "4", 0), (None, "4", 0)],
+)
+def test_the_rank_of_the_environment_counts_if_there_are_several(tmp_path, monkeypatch, rank, size, wanted):
+    for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with migrator.api_dump_init(nn.Linear(2, 2), tmp_path) as dump:
+        dump.start()
+        dump.stop()
+    assert [path.name for path in tmp_path.iterdir()] == [f"rank{wanted}"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
         ({"mode": "foo"}, ValueError, "For parameter 'mode', value 'foo' is illegal"),

@@ -107,6 +107,31 @@ def test_invalid_settings_are_refused(callback, settings, error, text):
     assert text in str(caught.value)
 
 
+def test_a_callback_begins_anew_with_each_training():
+    for callback in (
+        t.EarlyStopping(monitor="loss", patience=2),
+        t.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=2, cooldown=2),
+    ):
+        assert run(callback, LOSSES[:5]) == run(callback, LOSSES[:5])
+    stop, plateau = t.EarlyStopping("loss"), t.ReduceLROnPlateau("loss")
+    assert (stop.wait, stop.stopped_epoch, stop.best, stop.patience) == (0, 0, float("inf"), 0)
+    assert (plateau.wait, plateau.cooldown_counter, plateau.best, plateau.patience) == (0, 0, float("inf"), 10)
+
+
+def test_without_an_improvement_the_weights_of_the_first_epoch_are_restored():
+    network = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+    params = InternalCallbackParam(train_network=network)
+    context = t.RunContext(params)
+    stop = t.EarlyStopping(monitor="loss", patience=2, restore_best_weights=True)
+    stop.on_train_begin(context)
+    for epoch in (1, 2):
+        network.weight.set_data(Tensor(np.full((1, 1), epoch, np.float32)))
+        params.update(cur_epoch_num=epoch, net_outputs=Tensor(np.float32("nan")))
+        stop.on_train_epoch_end(context)
+    assert context.get_stop_requested()
+    assert network.weight.asnumpy().tolist() == [[1.0]]
+
+
 def test_functions_of_the_script():
     seen = []
     scheduler = t.LearningRateScheduler(lambda rate, step: seen.append((rate, step)) or rate * 0.5)

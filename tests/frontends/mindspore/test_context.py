@@ -162,6 +162,11 @@ def test_set_dump_marks_cells_and_primitives():
     primitive = ops.ReLU()
     ms.set_dump(primitive, False)
     assert primitive.attrs == {"dump": "false"}
+    own, other = nn.Cell(), nn.Cell()  # a cell's mark replaces those of its primitives, and sets no others
+    own.relu, other.relu = primitive, ops.ReLU()
+    for cell in (own, other):
+        ms.set_dump(cell)
+    assert (own.relu.attrs, other.relu.attrs) == ({"dump": "true"}, {})
     with pytest.raises(ValueError, match="instance of Cell or Primitive, but got an instance of <class 'str'>"):
         ms.set_dump("x")
     with pytest.raises(ValueError, match='"enabled" parameter must be bool'):

@@ -162,9 +162,7 @@ def check_strategies(name: str, given: Any, result: Any, *, own: bool = False) -
 def _kind_of(name: str, strategy: Any, argument: str, *, nests: bool) -> bool | None:
     """Return whether a strategy begins with a layout, or None for an empty one."""
     if not isinstance(strategy, tuple):
-        raise ScriptTypeError(
-            f"{argument} must be tuple type, but got:{type(strategy)}", where=f"{name}.shard", allowed=("tuple",)
-        )
+        raise ScriptTypeError(f"{argument} must be tuple type, but got:{type(strategy)}")
     for row in strategy:
         if not isinstance(row, (tuple, Layout)):
             raise ScriptTypeError(f"The element of strategy must be tuple/Layout type, but got:{type(row)}")
