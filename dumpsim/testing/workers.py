@@ -192,8 +192,6 @@ class Worker:
             reports = {
                 rank: self._unpack(one["reports"][when]) for rank, one in found.items() if when in one["reports"]
             }
-            if not reports:
-                continue
             if when == "call":
                 report = self._merge_call(reports, found, absent)
             else:

@@ -96,6 +96,32 @@ def test_discard_of_a_block_in_a_later_step(small_steps):
     assert set(after.bytes()) == {FILL}
 
 
+def test_where_pages_cannot_be_released_nothing_is_lost(monkeypatch):
+    monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
+    memory = Memory(MIB)
+    buffer = memory.allocate(64 * 1024)
+    buffer.write(np.ones(64 * 1024, np.uint8))
+    memory.discard(buffer)
+    assert set(buffer.bytes()) == {1}
+    assert memory._arena.discard(0, MIB) == []
+
+
+@pytest.mark.parametrize("base", [0, 3 * mmap.PAGESIZE + 7])
+def test_whole_pages_of_a_range_are_released(base):
+    arena, page = Arena(MIB, step=64 * mmap.PAGESIZE), mmap.PAGESIZE
+    arena.reserve(base, base + 64 * page)
+    for low, high, released in (
+        (0, page, [(0, page)]), (1, 3 * page, [(page, 3 * page)]), (page, 3 * page - 1, [(page, 2 * page)]),
+        (1, 2 * page - 1, []), (page, page, []), (63 * page, 70 * page, [(63 * page, 64 * page)]),
+    ):  # fmt: skip
+        arena.view(base, base + 64 * page)[:] = 1
+        assert arena.discard(base + low, base + high) == [(base + start, base + stop) for start, stop in released]
+        left = np.ones(64 * page, np.uint8)
+        for start, stop in released:
+            left[start:stop] = 0
+        np.testing.assert_array_equal(arena.view(base, base + 64 * page), left)
+
+
 def test_what_moves_leaves_untouched_pages_untouched():
     memory = Memory(64 * GIB)
     memory.free(memory.allocate(GIB, fill=False))

@@ -1,11 +1,15 @@
 """Rendezvous: what a collective needs, with a sum over ranks as the kernel."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError
+from dumpsim.core.gate import Failure
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
+from dumpsim.device.rendezvous import Rendezvous
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.stream import TaskFailure
 from dumpsim.device.task import Task, TaskKind
@@ -222,6 +226,53 @@ def test_a_failed_rank_fails_who_waits_in_another_group_for_its_peer():
     ranks[2].all_reduce()
     with pytest.raises(PeerError, match=r"rank 2 .* waited for rank 0, which has failed: aicore error"):
         ranks[2].device.synchronize()
+
+
+def test_a_round_waits_for_the_one_before():
+    group = Rendezvous([0, 1], "pair")
+    first = [group.join(rank, lambda: 1) for rank in (0, 1)]
+    second = [group.join(rank, lambda: 2) for rank in (0, 1)]
+    woken = []
+    waiters = [SimpleNamespace(wake=lambda at=at: woken.append(at)) for at in range(4)]
+    for gate, waiter, time in zip(second, waiters, (40, 10), strict=False):
+        gate.enter(waiter, time)
+    assert second[0].waits_for() == "the rounds before round 1 of group 'pair'"
+    assert (second[0].open_ns(), second[0].opened, second[0].missing()) == (None, False, [])
+    assert first[1].missing() == [0, 1]
+    assert first[1].waits_for() == "ranks 0, 1 to enter round 0 of group 'pair'"
+    for gate, waiter, time in zip(first, waiters[2:], (5, 7), strict=True):
+        gate.enter(waiter, time)
+    assert ([gate.open_ns() for gate in first], woken) == ([7, 7], [2])  # the last one to enter does not wait
+    assert [gate.exchange(sum) for gate in first] == [2, 2]
+    first[0].leave(100)
+    assert second[1].open_ns() is None
+    first[1].leave(90)
+    assert ([gate.open_ns() for gate in second], woken) == ([100, 100], [2, 0, 1])  # not before the latest end
+    assert [gate.number for gate in (*first, *second)] == [0, 0, 1, 1]
+    assert group._rounds.keys() == {1}
+
+
+def test_what_a_judge_says_fails_its_members_alone():
+    asked = []
+    failure = Failure(rank=1, time_ns=70, error=OSError("late"))
+
+    def judge(number, entered):
+        asked.append((number, dict(entered)))
+        return {1: failure}
+
+    group = Rendezvous([0, 1], "pair", judge)
+    gates = [group.join(rank, lambda: 1) for rank in (0, 1)]
+    assert (group.failure, gates[0].failure) == (None, None)
+    for gate, time in zip(gates, (5, 9), strict=True):
+        gate.enter(SimpleNamespace(wake=lambda: None), time)
+    assert asked == [(0, {0: 5, 1: 9})]
+    assert [gate.failure for gate in gates] == [None, failure]
+    assert [gate.open_ns() for gate in gates] == [9, 70]
+    group.fail(failure)
+    group.fail(Failure(rank=0, time_ns=80, error=OSError("again")))
+    assert group.failure is failure  # the first
+    assert gates[0].open_ns() == 9  # its round has opened before
+    assert group.join(0, lambda: 1).open_ns() == 70
 
 
 def test_only_members_join():

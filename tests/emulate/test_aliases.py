@@ -134,6 +134,12 @@ def test_where_packages_are_installed():
     assert ROOT not in emulate._site_directories() or "site-packages" in ROOT
 
 
+def test_the_package_lists_what_it_exports():
+    import dumpsim
+
+    assert dir(dumpsim) == sorted(dumpsim.__all__)
+
+
 def test_both_generators_start_from_the_seed():
     with restored():
         seed(RunSettings(seed=3))

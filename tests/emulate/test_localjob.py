@@ -244,6 +244,16 @@ def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowe
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def test_a_fork_is_refused_only_inside():
+    guard = _Guard()
+    for event in ("os.fork", "os.forkpty"):
+        with pytest.raises(UnsupportedError, match=f"^{event}: a script whose ranks share a process cannot fork"):
+            guard._audit(event, ())
+    assert guard._audit("open", ("file", "r", 0)) is None
+    guard.__exit__(None, None, None)
+    assert guard._audit("os.fork", ()) is None
+
+
 def test_modules_of_others_register_and_handle_as_before():
     """What dumpsim itself registers while a script runs is the process's."""
     registered = []

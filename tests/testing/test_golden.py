@@ -56,6 +56,12 @@ def array(*values):
     return np.array(values, np.float32)
 
 
+def test_a_tree_that_was_never_written_is_the_difference(place):
+    place.write("a.json", "{}")
+    assert place.differences() == [f"no golden tree yet: {place.directory / 'dump'}"]
+    assert repr(Golden(place.directory)) == f"<Golden {place.directory}: no tree yet>"
+
+
 def test_equal_trees_have_no_difference(place):
     place.write(NPY.format(1700000000000321), array(1, np.nan))
     place.write("rank_0/Net/0/0/statistic.csv", STATISTICS)

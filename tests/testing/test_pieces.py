@@ -408,6 +408,22 @@ def test_ranks_that_skip_or_fail_are_told_apart():
     ]  # fmt: skip
 
 
+def test_an_error_after_the_end_of_a_rank_is_its_own():
+    def body():
+        def close():
+            raise OSError("not closed")
+
+        if ranks.rank == 1:
+            current().at_close(close)
+
+    ranks = LocalRanks(3)
+    with pytest.raises(OSError, match="not closed"):
+        ranks.run(body)
+    assert [outcome.line() for outcome in ranks.outcomes] == [
+        "passed", "failed: OSError: not closed", "not started: rank 1 has raised OSError"
+    ]  # fmt: skip
+
+
 def test_an_error_of_the_last_tasks_of_a_rank_is_its_own():
     def body():
         def fail(task):
@@ -444,7 +460,9 @@ def test_output_of_a_rank_is_its_own(capsys):
 
     outer, shared = io.StringIO(), Shared()
     before = sys.stdout, sys.stderr
+    sys.stdout = SimpleNamespace(fileno=lambda: 77)
     output = RankOutput(3, live=False)
+    sys.stdout = before[0]
     capture = RankCapture(output, shared)
     try:
         output.install()
@@ -452,6 +470,7 @@ def test_output_of_a_rank_is_its_own(capsys):
         print("two", file=sys.stderr)
         assert capture.readouterr() == ("one\u00e9\r\n", "two\n")
         assert capture.readouterr() == ("", "")
+        assert output.out.fileno() == 77
         print("more")
         with capture.disabled():
             print("outside")

@@ -1,5 +1,6 @@
 """Small pieces of the transports, called directly."""
 
+import contextlib
 import io
 import os
 import random
@@ -14,19 +15,23 @@ from dumpsim.core.errors import BadInputError, DeviceError, UnreadableError
 from dumpsim.core.gate import Failure
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
-from dumpsim.world import twister
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world import process, twister
 from dumpsim.world.carrier import SharedTensors
-from dumpsim.world.client import Client
+from dumpsim.world.client import Client, _Hosts
+from dumpsim.world.context import RankContext, World
 from dumpsim.world.ending import RankKilled, RankStopped
 from dumpsim.world.exchange import Exchange
 from dumpsim.world.faulty import _as, _other, _resized
 from dumpsim.world.hosts import RankHosts, turns
+from dumpsim.world.hub import Hub
 from dumpsim.world.mailbox import Mailbox, PairMeeting
 from dumpsim.world.membership import check_members
 from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.segment import Block, Pool, Reader, open_segment, view
 from dumpsim.world.terms import terms_of
 from dumpsim.world.twister import NumpyRandom, PythonRandom
+from dumpsim.world.wire import WireError, encode_error
 
 SUM = Call(op="AllReduce", tensors=(("float32", (2, 3)), ("int8", ())), reduce="sum", name="n", place="p")
 HALF = Call(op="AllGather", tensors=(("float16", ()),), name="n", place="p")
@@ -458,3 +463,94 @@ def test_layouts_are_known_only_where_they_are_as_expected(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(twister.struct, "pack", lambda *words: b"no such bytes anywhere")
     assert checks[1]() == 0
+
+
+# ---------------------------------------------------------------- a rank and its hub
+class Silent(Client):
+    """A rank whose messages are kept here, and whose hub says what it is told to."""
+
+    def __init__(self, *heard):
+        self.rank, self.sent, self.heard = 3, [], list(heard)
+        self._lock, self._stop, self._inbox, self._more, self._reducing = contextlib.nullcontext(), None, [], False, []
+        self._seen, self._entered, self._dead, self._meetings = 5, False, {}, {}
+        self._elsewhere, self._ended, self._terms = (), (), Terms()
+        self.scheduler = SimpleNamespace(failed=lambda rank: False)
+
+    def _send(self, kind, **message):
+        self.sent.append({"kind": kind, **message})
+
+    def _next(self):
+        return self.heard.pop(0)
+
+
+def test_a_rank_sends_its_terms_when_they_change():
+    one = Silent()
+    one.terms = Terms()
+    assert one.sent == []
+    one.terms = Terms(order="ring")
+    assert one.terms == Terms(order="ring")
+    assert [(message["kind"], message["order"]) for message in one.sent] == [("terms", "ring")]
+
+
+def test_a_rank_waits_until_a_batch_of_messages_is_complete():
+    one = Silent({"kind": "died", "rank": 1, "why": "killed", "more": True}, {"kind": "turn"}, {"kind": "never"})
+    assert one._block([(3, 0, "text", "line")]) is True
+    assert one.sent == [{"kind": "wait", "seen": 5, "streams": [(3, 0, "text", "line")]}]
+    assert one._dead == {1: "killed"}
+    assert one.heard == [{"kind": "never"}]
+    with pytest.raises(WireError, match="unknown message 'never' of the hub"):
+        one._block([])
+    stopped = Silent({"kind": "stop", "why": "rank 1 has raised E"})
+    with pytest.raises(RankStopped, match=r"^rank 3 is stopped: rank 1 has raised E$"):
+        stopped._block([])
+    with pytest.raises(RankStopped):  # from now on without a message
+        stopped._block([])
+    assert len(stopped.sent) == 1
+    stopped.scheduler = SimpleNamespace(failed=lambda rank: rank == 3)
+    assert stopped._block([]) is True  # its wait raises its own failure
+
+
+def test_the_report_of_a_deadlock_has_the_streams_of_other_ranks():
+    one = Silent({"kind": "deadlock", "streams": [[1, 0, "text", "line"]], "ended": ["  rank 2: gone"],
+                  "missing": {"7": "rank 2", "8": "rank 4"}, "stuck": {"8": {"rank": 4}}})  # fmt: skip
+    one._meetings = {7: SimpleNamespace(), 8: SimpleNamespace()}
+    assert one._block([]) is False
+    hosts = _Hosts(one)
+    assert (list(hosts.elsewhere()), hosts.report()) == ([(1, 0, "text", "line")], ["  rank 2: gone"])
+    assert [(meeting.missing, meeting.stuck) for meeting in one._meetings.values()] == [
+        ("rank 2", None), ("rank 4", {"rank": 4})
+    ]  # fmt: skip
+    called = []
+    hosts.run_as(3, called.append, 17)
+    assert called == [17]
+
+
+def test_a_rank_enters_when_the_hub_says_so():
+    one = Silent()
+    assert one._take({"kind": "entered", "error": None}) is True
+    assert one._entered
+    with pytest.raises(DeviceError, match="missing"):
+        one._take({"kind": "entered", "error": encode_error(DeviceError("missing"))})
+    taken = []
+    one._meetings = {4: SimpleNamespace(_take_open=taken.append, _take_free=taken.append)}
+    for kind in ("open", "free"):
+        assert one._take({"kind": kind, "m": 4}) is True
+    assert taken == [{"kind": "open", "m": 4}, {"kind": "free", "m": 4}]
+
+
+def test_a_process_of_a_job_connects_when_its_scheduler_is_asked_for():
+    with Hub(1).start() as hub:
+        context = RankContext(rank=0, size=1, environment=hub.environment(0), world=World())
+        scheduler = context.scheduler
+        assert scheduler is context.communicator.scheduler is context.world.get(Scheduler)
+        context.close()
+        assert hub.wait(10)
+    assert hub.endings[0].kind == "left"
+    alone = RankContext(rank=0, size=1, environment={}, world=World())
+    assert alone.scheduler is None
+    alone.close()
+
+
+def test_variables_of_another_mapping_are_read_too(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"NAME": "\u00e9", "OTHER": ""})
+    assert process._table() == {b"NAME": "\u00e9".encode(), b"OTHER": b""}
