@@ -10,7 +10,7 @@ import pytest
 from dumpsim.core.clock import VirtualClock
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.dump.exception import ExceptionDump
-from dumpsim.dump.scene import LITE, LITE_OFF, Scene, choose
+from dumpsim.dump.scene import LITE, LITE_OFF, Scene, choose, configured
 from tests.dump.machine import ref, task
 from tests.dumpproto import messages
 
@@ -44,6 +44,53 @@ def test_priorities(tmp_path):
     assert chosen(exception_dump="1", NPU_COLLECT_PATH=collect) == Scene(kind="full", root=collect)
     assert chosen(exception_dump="1", **paths) == Scene(kind="full", root=dump)
     assert os.path.isdir(dump)  # made where it is missing
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "place"),
+    [
+        ({}, "lite", "."), ({"exception_dump": "0"}, None, None), ({"exception_dump": "1"}, "full", "."),
+        ({"exception_dump": "1", "path": "P"}, "full", "P"),
+        ({"exception_dump": "1", "path": "P", "NPU_COLLECT_PATH": "C"}, "full", "C"),
+        ({"exception_dump": "1", "ASCEND_DUMP_SCENE": "aic_err_brief_dump"}, "full", "."),
+        ({"exception_dump": "0", "path": "P"}, "lite", "P"),
+        ({"scene": LITE_OFF, "path": "P"}, None, None), ({"scene": ""}, None, None),
+        ({"scene": LITE_OFF, "ASCEND_DUMP_SCENE": LITE, "path": "P"}, "lite", "."),
+        ({"exception_dump": "0", "ASCEND_DUMP_SCENE": "aic_err_norm_dump", "ASCEND_WORK_PATH": "W"}, "full", "W"),
+        ({"exception_dump": "0", "NPU_COLLECT_PATH": "C", "ASCEND_DUMP_PATH": "D"}, "full", "C"),
+        ({"ASCEND_DUMP_SCENE": "odd", "NPU_COLLECT_PATH": "C"}, "full", "C"),
+    ],
+)  # fmt: skip
+def test_script_environment_and_config_choose_the_scene(tmp_path, given, kind, place):
+    """[spec ge 2.4, 2.9]"""
+    paths = [name for name in given if name == "path" or name.endswith("PATH")]
+    places = {name: str(tmp_path / given[name]) for name in paths}
+    found = chosen(**given | places)
+    wanted = None if kind is None else Scene(kind=kind, root=place if place == "." else str(tmp_path / place))
+    assert found == wanted
+
+
+def test_a_directory_without_permission_is_told_and_the_next_one_is_used(tmp_path, monkeypatch):
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    said = []
+    monkeypatch.setattr(os, "access", lambda path, mode: path != first and mode == os.W_OK | os.X_OK)
+    for path, root in ((f"{second}//", second), ("/", "/"), (None, ".")):
+        found = chosen(log=lambda *words: said.append(words), ASCEND_DUMP_PATH=first, path=path)
+        assert found == Scene(kind="lite", root=root)
+    assert said == [("WARNING", "", f"exception dump: {first} cannot be written")] * 3
+
+
+@pytest.mark.parametrize(
+    ("scene", "kind"), [(LITE, "lite"), ("aic_err_brief_dump", "lite"), ("aic_err_norm_dump", "full")]
+)
+def test_the_scene_of_an_acl_config(tmp_path, scene, kind):
+    """[spec ge 2.4]"""
+    dump, work, config = (str(tmp_path / name) for name in ("dump", "work", "config"))
+    environment = {"ASCEND_DUMP_PATH": dump, "ASCEND_WORK_PATH": work}
+    for root in (dump, work, config):
+        assert configured(environment, scene=scene, path=config, log=print) == Scene(kind=kind, root=root)
+        environment.pop(next(iter(environment), ""), None)
+    assert configured({}, scene=scene, path=None, log=print).root == "."
 
 
 def test_what_cannot_be_used_is_told(tmp_path):

@@ -243,6 +243,21 @@ def test_host_operands_of_ascend_are_left_out(root):
     assert len(other.names()) == 5
 
 
+def test_operators_of_another_kind_of_graph_are_named_and_not_dumped(root):
+    for profile, model in (("seed/ascend_o0", 1), ("seed/ascend_o2", 0)):
+        machine = Machine(root / profile[-2:], profile)
+        machine.run(task(operands=[ref(X, 0)], outputs=[ref(X, 0)], model_id=model, model_name="m"))
+        text = "operators of graphs of another jit_level are not dumped: the first graph's decides"
+        assert text in machine.service.finish().notes
+        assert machine.service.finish().asked == 0
+
+
+def test_operators_outside_of_graphs_are_not_dumped(root):
+    machine = Machine(root, "seed/ascend_o0")
+    machine.run(task(operands=[ref(X, 0)], outputs=[ref(X, 0)], graph_id=-1))
+    assert machine.service.finish().asked == 0
+
+
 # -- iterations --------------------------------------------------------------------------------------------------------
 
 OBSERVED = [
