@@ -195,8 +195,6 @@ def _div_mod(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
 def _matmul(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, y = operands
     left, right = shape_of(x), shape_of(y)
-    if len(left) == 2 and len(right) == 2:
-        return b.emit("MatMul", x, y, False, False)
     rows = left if len(left) > 1 else (1, *left)
     columns = right if len(right) > 1 else (1, *right)  # a vector is the row of a transposed matrix
     turned = columns != right

@@ -287,6 +287,16 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _pad(value: Any, *args: Any, **options: Any) -> Any:
+    """Pad the bounds with that of the constant: its rounding error."""
+    if not isinstance(value, Bounded):
+        raise Untracked("pad")
+    own = dict(options)
+    if "constant_values" in own:
+        own["constant_values"] = bound_of(own["constant_values"], value.machine.unit)
+    return Bounded.of(np.pad(plain(value), *args, **options), np.pad(bound_of(value), *args, **own), value.machine)
+
+
 def _split(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a bounded version of a function that splits its first operand."""
 
@@ -365,6 +375,7 @@ def _extents(terms: str, values: Sequence[Array]) -> dict[str, int]:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _where,
+    "pad": _pad,
     "clip": _clip,
     "einsum": _einsum,
     "put_along_axis": _put_along_axis,
@@ -373,7 +384,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         name: _moved(getattr(np, name))
         for name in (
             "moveaxis", "flip", "roll", "tile", "repeat", "broadcast_to", "expand_dims", "take", "take_along_axis",
-            "triu", "tril", "diag", "diagonal", "pad", "ascontiguousarray",
+            "triu", "tril", "diag", "diagonal", "ascontiguousarray",
         )
     },
     **{name: _split(getattr(np, name)) for name in ("split", "array_split")},

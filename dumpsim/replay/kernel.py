@@ -87,11 +87,9 @@ def compute(
     if terms is None and definition.name in PRODUCTS:
         return [_product(definition, bounded, attrs, machine)]
     if terms is None:
-        if found is None and definition.name in _MOVING:
+        if definition.name in _MOVING:
             return [Computed(one, 0.0) for one in _run(definition, _without_bounds(bounded), attrs)]
-        if found is None:
-            raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
-        return [_computed(one) for one in found]
+        raise Refusal(f"no rule bounds the rounding errors of {definition.name}")
     _require_exact(definition, bounded)
     value = _run(definition, _without_bounds(bounded), attrs)
     only = _ONLY.get(definition.name)

@@ -6,7 +6,7 @@ from ops.evaluator import Builder, Value
 
 from dumpsim.core.abstract import ScalarType, StringType, TensorType
 from dumpsim.core.dtype import dtype, from_numpy
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.table import find
 
 
@@ -296,3 +296,67 @@ def test_logits_beyond_their_limits(eps):
     outside = 0 if eps > 0 else np.nan
     edge = (x < eps) | (x > 1 - eps) if eps > 0 else (x < 0) | (x > 1)
     np.testing.assert_allclose(slope, np.where(edge, outside, 3 / (x * (1 - x))))
+
+
+def test_vectors_that_point_nowhere_read_zeros():
+    x, index = np.arange(1.0, 13).reshape(3, 4), np.array([[2, 3], [3, 0], [0, -1], [1, 2]])
+    assert kernel("GatherNd", x, index).tolist() == [12, 0, 0, 7]
+    assert kernel("GatherNd", x, index[:, :1]).tolist() == [x[2].tolist(), [0] * 4, x[0].tolist(), x[1].tolist()]
+
+
+def test_elements_are_added_up_at_equal_indices():
+    x, index, updates = np.float32([[1, 2], [3, 4]]), np.array([[0, 1], [0, 0]]), np.float32([[10, 20], [30, 40]])
+    assert kernel("TensorScatterElements", x, index, updates, 0, 1).tolist() == [[41, 42], [3, 24]]
+    assert kernel("TensorScatterElements", x, index, updates, 1, 1).tolist() == [[11, 22], [73, 4]]
+    with pytest.raises(UnsupportedError, match="the gradient of a reduction"):
+        find("TensorScatterElements").grad(Builder(), [x, index, updates, 0, 1], None, None, {})
+
+
+@pytest.mark.parametrize("name", ["Flatten", "FlattenExt"])
+def test_a_number_is_flattened_to_a_vector_of_one(name):
+    assert find(name).infer([TensorType(dtype=dtype("float32"), shape=()), *more(name)], {}).shape == (1,)
+
+
+def more(name):
+    number = ScalarType(dtype=dtype("int64"), value=0)
+    return [number, number] if name == "FlattenExt" else []
+
+
+@pytest.mark.parametrize("name", ["DropoutExt", "DropoutDoMaskExt"])
+def test_what_dropout_keeps_has_a_gradient(name):
+    b, x, dout = Builder(), value(np.arange(1, 65, dtype=np.float32)), value(np.full(64, 3, np.float32))
+    if name == "DropoutExt":
+        operands = [x, 0.25, 5, 7]
+        out = b.emit(name, *operands)
+        result, slopes = out.content[0], find(name).grad(b, operands, out, (dout, None), {})
+    else:
+        mask = b.emit("DropoutGenMaskExt", (64,), 0.25, 5, 7, None)
+        operands = [x, mask, 0.25]
+        out = b.emit(name, *operands)
+        result, slopes = out.content, find(name).grad(b, operands, out, dout, {})
+    kept = result != 0
+    assert 30 < kept.sum() < 64
+    np.testing.assert_allclose(result[kept], x.content[kept] / np.float32(0.75), rtol=1e-6)
+    np.testing.assert_allclose(slopes[0].content, np.where(kept, 4, 0), rtol=1e-6)
+    assert list(slopes[1:]) == [None] * (len(operands) - 1)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("count", [1, 6])
+def test_weights_of_few_bits_have_one_factor_or_one_per_column(turned, count):
+    rng = np.random.RandomState(0)
+    x, weight = rng.randint(-3, 4, (2, 64)).astype(np.float32), rng.randint(-8, 8, (64, 6)).astype(np.int8)
+    scale, offset, bias = rng.randint(1, 4, count), rng.randint(-2, 3, count), rng.randint(-9, 9, 6)
+    made = kernel(
+        "WeightQuantBatchMatmul", x.T if turned else x, weight, scale, offset, None, None, bias, turned, False, 0
+    )
+    assert made.tolist() == (x @ ((weight + offset) * scale) + bias).tolist()
+    made = kernel("WeightQuantBatchMatmul", x, weight, scale, None, None, None, None)
+    assert made.tolist() == (x @ (weight * scale)).tolist()
+
+
+def test_a_clamp_without_limits_passes_everything():
+    b, x = Builder(), value(np.float32([1, np.nan]))
+    out = b.emit("ClampScalar", x, None, None)
+    assert out.content is x.content
+    assert find("ClampScalar").grad(b, [x, None, None], out, "slope", {}) == ("slope", None, None)

@@ -29,6 +29,9 @@ MEETINGS = [
     ("bool", "uint8", "uint8"),
     ("bool", "uint16", "uint16"),
     ("int32", "int64", "int64"),
+    ("complex64", "float32", "complex64"),
+    ("complex64", "float64", "complex128"),
+    ("complex64", "int64", "complex64"),
 ]
 REFUSED = [("uint16", "int16"), ("uint16", "float32"), ("uint32", "int32")]
 # tensor, number, result

@@ -124,6 +124,16 @@ def test_what_moves_elements_moves_their_bounds():
         assert moved.machine is MACHINE
 
 
+def test_constants_around_a_tensor_have_their_own_rounding_errors():
+    for constant, error in ((0.5, 0.0), (1 / 3, U / 3)):
+        found = np.pad(carried(), 1, constant_values=constant)
+        wanted = np.full((4, 5, 6), error)
+        wanted[1:-1, 1:-1, 1:-1] = B
+        assert found.bound == pytest.approx(wanted)
+        assert (plain(found) == np.pad(X, 1, constant_values=constant)).all()
+    assert (np.pad(carried(), 1, "reflect").bound == np.pad(B, 1, "reflect")).all()
+
+
 def test_choices_take_the_bound_of_what_they_chose():
     one, other = carried(), carried(-X, 2 * B)
     found = np.where(X > 0, one, other)
@@ -180,6 +190,12 @@ def test_sums_of_operands_and_at_indices():
     )
     (found,) = recompute("UnsortedSegmentSum", x, np.int32([0, 0]), 2)
     assert np.allclose(found.bound, [gamma(6) * np.abs(x).sum(0), [0, 0, 0]])
+
+
+@pytest.mark.parametrize("op_type", ["LeftShift", "Gcd"])
+def test_functions_of_whole_numbers_have_no_bound_for_real_ones(op_type):
+    with pytest.raises(Refusal, match=f"no rule bounds the rounding errors of {op_type}"):
+        recompute(op_type, np.int32([4, 6]), np.int32([2, 4]))
 
 
 def test_each_factor_of_a_product_at_an_index_rounds_once():
