@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from dumpsim.graph.ge.text import onnx
+from dumpsim.core.dtype import dtype
+from dumpsim.graph.ge.streams import schedule
+from dumpsim.graph.ge.text import onnx, render, value_lines
 from dumpsim.graph.pipeline import compile_graph
 from dumpsim.ops.table import find
 from dumpsim.runtime.ids import Ids
@@ -143,3 +145,103 @@ def test_the_onnx_form_has_the_same_nodes_and_links(net, o2):
     here = [line for line in text.splitlines() if line.startswith(keys)]
     assert [line for line in onnx(text).splitlines() if line.startswith(keys)] == here
     assert onnx(text).count('op_type: "ge:') == text.count("\n    type: ") == onnx(text).count("  node {")
+
+
+def rows(graph):
+    """Each operator: name, type, links, attributes, number, stream, and the shapes of what it takes and gives."""
+    for op in graph.op:
+        attrs = {entry.key: plain(entry.value) for entry in op.attr}
+        shapes = [[tuple(desc.shape.dim) for desc in descs] for descs in (op.input_desc, op.output_desc)]
+        yield op.name, op.type, list(op.input), attrs, op.id, op.stream_id, *shapes
+
+
+def plain(value):
+    """The value of an attribute message that has one field."""
+    ((field, content),) = value.ListFields()
+    if field.name == "list":
+        return {kind.name: list(items) for kind, items in content.ListFields()}
+    return content if field.name == "bt" else content[0]
+
+
+def small(net):
+    """A sum with a constant, its parts, and their collective, on two streams."""
+    net.graph.name = "g"
+    x = net.input("x", (2, 2))
+    both = net.op("Add", x, np.array([1, 2], np.float32))
+    parts = net.op("Split", both, 0, 2)
+    bundle = net.maker.emit("MakeTuple", net.item(parts, 1), x)
+    total = net.op("AllReduce", net.item(bundle, 0), op="sum", group="hccl_world_group")
+    order = net.give(total, net.item(parts, 0), np_constant(net))
+    return order, schedule(order, find, engines=True)
+
+
+def np_constant(net):
+    """A constant that the network gives out."""
+    return net.maker.emit("Add", np.float32([0]), np.float32([3]))
+
+
+@pytest.mark.parametrize("detail", ["1", "2", "3"])
+def test_every_field_of_a_small_model(net, parse, detail):
+    """Rows by hand, from the graph and the rules of GE's text. [spec ge 1.5]"""
+    order, launches = small(net)
+    text = render(net.graph, order, launches, find, detail=detail)
+    depth = 0  # nesting is indented by two blanks a level
+    for line in text.splitlines():
+        depth -= line.strip() == "}"
+        assert len(line) - len(line.lstrip()) == 2 * depth
+        depth += line.endswith("{")
+    graph = parse(text).graph[0]
+    data = [np.float32(values).tobytes() for values in ([1, 2], [0], [3])]
+    add, split, total = "Default/Add-op0", "Default/Split-op0", "Default/AllReduce-op0"
+    last = "Default/Add-op1"
+    group = {"op": "sum", "group": "hccl_world_group", "_engine": "hccl"}
+    wanted = {
+        "x": ("Data", [], {"index": 0}, 0, [(2, 2)], [(2, 2)]),
+        "Const_0": ("Const", [], {"value": data[0]}, 0, [], [(2,)]),
+        "Const_1": ("Const", [], {"value": data[1]}, 0, [], [(1,)]),
+        "Const_2": ("Const", [], {"value": data[2]}, 0, [], [(1,)]),
+        add: ("Add", ["x:0", "Const_0:0"], {"_engine": "aicore"}, 0, [(2, 2), (2,)], [(2, 2)]),
+        split: (
+            *("Split", [f"{add}:0"], {"_engine": "aicore", "axis": 0, "output_num": 2}),
+            *(0, [(2, 2)], [(1, 2), (1, 2)]),
+        ),
+        f"{split}_Send_0": ("Send", [f"{split}:-1"], {"event_id": 0}, 0, [], []),
+        f"{total}_Recv_0": ("Recv", [], {"event_id": 0}, 1, [], []),
+        total: ("AllReduce", [f"{split}:1", f"{total}_Recv_0:-1"], group, 1, [(1, 2)], [(1, 2)]),
+        last: ("Add", ["Const_1:0", "Const_2:0"], {"_engine": "aicore"}, 0, [(1,), (1,)], [(1,)]),
+        "Node_Output": (
+            *("NetOutput", [f"{total}:0", f"{split}:0", f"{last}:0"], {}),
+            *(0, [(1, 2), (1, 2), (1,)], []),
+        ),
+    }
+    found = {}
+    for number, (name, kind, links, attrs, id_, *rest) in enumerate(rows(graph)):
+        assert id_ == number
+        found[name] = kind, links, attrs, *rest
+    if detail != "1":
+        wanted = {
+            name: (*row[:2], {k: v for k, v in row[2].items() if k != "value"}, *row[3:])
+            for name, row in wanted.items()
+        }
+    if detail == "3":
+        wanted = {name: (*row[:2], {}, row[3], [], []) for name, row in wanted.items()}
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        (True, ["b: true"]),
+        (False, ["b: false"]),
+        (1, ["i: 1"]),
+        (0.5, ["f: 0.5"]),
+        (1e-12, ["f: 1e-12"]),
+        ('a"b\\c\n', ['s: "a\\"b\\\\c\\n"']),
+        (dtype("float16"), ["dt: DT_FLOAT16"]),
+        ((1, (2.0, "x")), ["list {", "  i: 1", "  list {", "    f: 2", '    s: "x"', "  }", "}"]),
+        ([], ["list {", "}"]),
+        (None, []),
+    ],
+)
+def test_attributes_by_kind(value, lines):
+    assert list(value_lines(value)) == lines
