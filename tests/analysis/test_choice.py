@@ -10,7 +10,7 @@ from rebuild import rebuild
 from smalltree import chain, write
 
 import dumpsim
-from dumpsim.analysis.choice import Choice, named
+from dumpsim.analysis.choice import Choice, absent, named
 from dumpsim.analysis.place import Place
 from dumpsim.archive.naming import escape
 from dumpsim.core.errors import BadInputError
@@ -126,3 +126,41 @@ def test_fields_are_answered_one_by_one():
     assert Choice().near(place)
     with pytest.raises(BadInputError, match="'in' is neither; allowed: input, output"):
         Choice(io="in")
+
+
+def entry_of(name, iteration=0, dtype="float32", step=None):
+    place = Place(path=Path(), rank=1, iteration=iteration, step=step)
+    return SimpleNamespace(op_type=name.title(), op_name=name, io="input", slot=1, dtype=dtype, place=place, rank=1,
+                           iteration=iteration, graph_id=None, source=(line_of("a/net.py", 7),))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        ({"iteration": 7}, ["no iteration 7; there are 0, 3"]), ({"iteration": 3}, []), ({}, []),
+        ({"step": 1}, ["no step 1; the dump counts none"]), ({"graph": 1}, ["no graph 1; the dump counts none"]),
+        ({"op": "sub", "slot": 0}, ["no operator called 'sub'; there are add, mul", "no slot 0; there is 1"]),
+        ({"op": "add", "iteration": 3},
+         ["each of op, iteration matches some tensor, but no tensor matches all of them"]),
+        ({"op": "add", "iteration": 7}, ["no iteration 7; there are 0, 3"]),
+        ({"dtype": "int8", "op_type": "mul"}, ["no dtype 'int8'; there are float16, float32"]),
+        ({"source": "net.py:9"}, ["no operator made by 'net.py:9'; there is net.py:7"]),
+        ({"where": lambda entry: False}, ["no tensor passes the test"]),
+    ],
+)  # fmt: skip
+def test_each_field_that_nothing_matches_has_a_line(asked, lines):
+    entries = [entry_of("add"), entry_of("mul", 3, "float16")]
+    assert list(absent(Choice(**asked), iter(entries))) == lines
+    assert list(absent(Choice(**asked), [])) == []
+
+
+def test_entries_are_read_until_every_field_is_answered():
+    read = []
+
+    def entries():
+        for entry in (entry_of("add"), entry_of("mul", 3), entry_of("sub", 4)):
+            read.append(entry.op_name)
+            yield entry
+
+    assert len(list(absent(Choice(op="add", iteration=3), entries()))) == 1
+    assert read == ["add", "mul"]

@@ -1,10 +1,14 @@
 """What happened to watched memory, of files that are made here with google.protobuf."""
 
+import json
+
 import numpy as np
 import pytest
 from binfile import bin_bytes, item
+from typer.testing import CliRunner
 
 from dumpsim.analysis.watchdiff import Change, watchdiff
+from dumpsim.cli.app import app
 from dumpsim.core.errors import MissingFileError, UnreadableError
 
 START = 1_700_000_000_000_000
@@ -103,3 +107,62 @@ def test_what_is_no_watch_is_refused(tmp_path, tree):
         watchdiff(tmp_path / "none")
     with pytest.raises(UnreadableError, match=r"no file of watch mode \(A_To_B\)"):
         watchdiff(tree(("C", 10, [b"ab"], {})))
+
+
+def command(root, *words):
+    found = CliRunner().invoke(app, ["watchdiff", str(root), *words])
+    return found.exit_code, found.stdout.splitlines(), found.stderr.splitlines()
+
+
+SAID = {
+    "trampled": "TRAMPLED: the output was still needed",
+    "written in place": "written in place: the operator is meant to write there",
+    "reused": "legal reuse: nobody needed the output any longer",
+    "unknown": "the dump does not say whether the output was still needed",
+}
+
+
+@pytest.mark.parametrize(
+    ("attrs", "verdict", "code", "owners"),
+    [
+        ({"dumpsim.alive": "1", "dumpsim.owners": "p,q"}, "trampled", 1, "; the memory held p, q"),
+        ({"dumpsim.alive": "0", "dumpsim.owners": "p"}, "reused", 0, "; the memory held p"),
+        ({"dumpsim.written": "1"}, "written in place", 0, ""), ({}, "unknown", 1, ""),
+    ],
+)  # fmt: skip
+def test_the_command_shows_each_change(tree, attrs, verdict, code, owners):
+    root = tree(("C", 10, [b"abcdef"], {}), ("A_To_C", 11, [b"abcdef"], {}), ("B_To_C", 12, [b"aXcdYf"], attrs))
+    assert command(root) == (code, [
+        "0/net: C output 0: changed after B (unchanged after A)",
+        "  bytes 1 to 4 of 6 at 0x101, 2 of them differ",
+        f"  {SAID[verdict]}{owners}",
+        f"{root}: 1 watched outputs, read 2 times: 1 {verdict}",
+    ], [])  # fmt: skip
+    exit_code, (line,), err = command(root, "--json")
+    assert (exit_code, err) == (code, [])
+    alive = {"0": False, "1": True}.get(attrs.get("dumpsim.alive"))
+    assert json.loads(line) == {
+        "directory": "0/net", "node": "C", "slot": 0, "after": "B", "before": "A", "first": 1, "last": 4, "changed": 2,
+        "nbytes": 6, "address": 0x101, "alive": alive, "owners": attrs.get("dumpsim.owners", "").split(",")
+        if owners else [], "verdict": verdict,
+    }  # fmt: skip
+
+
+def test_the_command_says_where_nothing_changed_and_what_is_missing(tree):
+    root = tree(("C", 10, [b"ab", b"c"], {}), ("A_To_C", 11, [b"ab", b"c"], {}))
+    assert command(root) == (0, [f"{root}: 2 watched outputs, read 1 times: no change"], [])
+    assert command(root, "--json") == (0, [], [])
+
+
+def test_the_command_fails_where_an_own_file_is_missing(tree):
+    root = tree(("A_To_C", 11, [b"ac"], {}))
+    said = ["dumpsim: 0/net: C: the operator's own file is missing, so its outputs cannot be compared"]
+    assert command(root) == (1, [f"{root}: 0 watched outputs, read 1 times: no change"], said)
+    assert command(root, "--json") == (1, [], said)
+
+
+def test_changes_are_counted_by_their_kind(tree):
+    attrs = {"dumpsim.alive": "1,0,0"}
+    root = tree(("C", 10, [b"a", b"b", b"c"], {}), ("A_To_C", 11, [b"x", b"x", b"x"], attrs))
+    code, out, _ = command(root)
+    assert (code, out[-1]) == (1, f"{root}: 3 watched outputs, read 1 times: 1 trampled, 2 reused")
