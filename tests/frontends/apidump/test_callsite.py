@@ -6,8 +6,10 @@ import os
 import sys
 import types
 
+import numpy as np
 import pytest
 
+from dumpsim.frontends.apidump.pytorch import operands
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, _positional, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.operands import SOME_NUMBER, Load
 
@@ -209,6 +211,202 @@ def test_arguments_by_position_are_those_without_a_name_on_each_cpython(named):
         assert _positional(code, step("CALL", 3), before) == 3
     assert _positional(code, step("CALL_FUNCTION_EX", 1), before) is None
     assert _positional(code, step("CALL"), before) is None
+
+
+def roots(loads):
+    return [".".join((str(load.root), *load.attributes)) for load in loads]
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_variables_of_each_operand(x, times):
+    held, n, other = Held(x), 1, 2.0
+    expected = {"left": ["x.method", "n", "held.factor"], "right": ["other", "n"]}
+
+    def found():
+        site = x.seen[0]
+        return {"left": roots(site.left_loads), "right": roots(site.right_loads)}
+
+    for _ in range(times):
+        other * n  # operands of other expressions do not count
+        (x.method(n) + held.factor) * (other - n)
+        assert found() == expected
+        (
+            x.method(n) + held.factor
+        ) * (
+            other
+            - n
+        )  # fmt: skip
+        assert found() == expected
+        held.weight = x
+        held.weight + n
+        assert found() == {"left": ["held.weight"], "right": ["n"]}
+        assert roots([x.seen[0].left, x.seen[0].right]) == ["held.weight", "n"]
+        x + 1
+        assert found() == {"left": ["x"], "right": []}
+        _ = -x
+        assert (x.seen[0].left, roots([x.seen[0].right])) == (None, ["x"])
+        [x.method(n), other]
+        assert (x.seen[0].left_loads, x.seen[0].right_loads) == ((), ())
+
+
+def variable(name, *attributes):
+    return Load("LOAD_FAST", name, attributes)
+
+
+def constant(value):
+    return Load("LOAD_CONST", value)
+
+
+def called(callee, *arguments):
+    return Load("CALL", (callee, arguments))
+
+
+def element(container, index):
+    return Load("SUBSCRIPT", (container, index))
+
+
+def builtin(name):
+    return Load("LOAD_GLOBAL", name)
+
+
+class Thing:
+    """Has numbers and other attributes, of the class and of its own."""
+
+    number, flag, share, text = 3, True, 0.5, "x"
+
+    def __init__(self, inner=None):
+        self.own, self.inner = "own", inner
+        self._parameters, self._buffers, self._modules = {"weight": 1}, {"mean": 2}, {"part": 3}
+        self._others = {"hidden": 4}
+
+
+class Slotted:
+    __slots__ = ()
+    number = 5
+
+
+UNKNOWN, NUMBER = (False, None), (True, SOME_NUMBER)
+EVALUATED = [
+    (None, UNKNOWN),
+    (variable("items"), (True, [5, 6])),
+    (variable("nothing"), UNKNOWN),
+    (variable("math"), UNKNOWN),  # of the module, not of the function
+    (Load("LOAD_GLOBAL", "math"), (True, math)),
+    (Load("LOAD_NAME", "len"), (True, len)),
+    (Load("LOAD_GLOBAL", "nothing"), UNKNOWN),
+    (Load("LOAD_DEREF", "len"), UNKNOWN),
+    (constant("c"), (True, "c")),
+    (variable("thing", "own"), (True, "own")),
+    (variable("thing", "number"), (True, 3)),
+    (variable("thing", "flag"), (True, True)),
+    (variable("thing", "share"), (True, 0.5)),
+    (variable("thing", "text"), UNKNOWN),  # may be a descriptor
+    (variable("thing", "__init__"), UNKNOWN),
+    (variable("thing", "nothing"), UNKNOWN),
+    (variable("thing", "weight"), (True, 1)),
+    (variable("thing", "mean"), (True, 2)),
+    (variable("thing", "part"), (True, 3)),
+    (variable("thing", "hidden"), UNKNOWN),
+    (variable("thing", "inner", "number"), (True, 3)),
+    (variable("thing", "nothing", "number"), UNKNOWN),
+    (variable("slotted", "number"), (True, 5)),
+    (variable("slotted", "nothing"), UNKNOWN),
+    (element(variable("items"), constant(1)), (True, 6)),
+    (element(variable("items"), constant(-2)), (True, 5)),
+    (element(variable("items"), constant(2)), UNKNOWN),
+    (element(variable("items"), constant("k")), UNKNOWN),
+    (element(variable("pair"), constant(0)), (True, 7)),
+    (element(variable("table"), constant("k")), (True, 8)),
+    (element(variable("table"), constant("z")), UNKNOWN),
+    (element(variable("table"), constant(1.5)), UNKNOWN),
+    (element(variable("table"), variable("nothing")), UNKNOWN),
+    (element(variable("nothing"), constant(0)), UNKNOWN),
+    (element(constant("abc"), constant(0)), UNKNOWN),
+    (element(variable("nothing", "shape"), constant(0)), NUMBER),
+    (element(variable("thing", "shape", "own"), constant(0)), UNKNOWN),
+    *((called(builtin(name), variable("thing")), NUMBER) for name in ("int", "float", "len")),
+    *((called(builtin(name), constant(2)), NUMBER) for name in ("abs", "max", "min", "pow", "round")),
+    *((called(builtin(name), variable("thing")), UNKNOWN) for name in ("abs", "max", "min", "pow", "round")),
+    (called(builtin("max"), constant(1), variable("thing")), UNKNOWN),
+    (called(builtin("max"), constant(1), constant(2.5)), NUMBER),
+    (called(builtin("max")), UNKNOWN),
+    (called(builtin("repr"), constant(2)), UNKNOWN),
+    (called(Load("LOAD_GLOBAL", "math", ("sqrt",)), variable("thing")), NUMBER),
+    (called(Load("LOAD_GLOBAL", "math", ("prod",)), constant(2)), UNKNOWN),
+    (called(Load("LOAD_GLOBAL", "np", ("sqrt",)), constant(2)), NUMBER),
+    (called(Load("LOAD_GLOBAL", "np", ("sqrt",)), variable("thing")), UNKNOWN),
+    *((called(variable("nothing", name)), NUMBER) for name in ("item", "numel", "nelement", "dim", "ndimension")),
+    (called(variable("nothing", "size"), constant(0)), NUMBER),
+    (called(variable("nothing", "size")), UNKNOWN),
+    (called(variable("nothing", "sum"), constant(0)), UNKNOWN),
+    (called(variable("nothing")), UNKNOWN),
+    (Load("COMBINE", (constant(1), constant(True))), NUMBER),
+    (Load("COMBINE", (constant(1), called(builtin("len"), variable("x")))), NUMBER),
+    (Load("COMBINE", (constant(1), constant("a"))), UNKNOWN),
+    (Load("COMBINE", (constant(1), None)), UNKNOWN),
+    (Load("COMBINE", (variable("items"),)), UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("load", "wanted"), EVALUATED, ids=str)
+def test_values_of_operands(load, wanted):
+    items, pair, table = [5, 6], (7,), {"k": 8, 1.5: 9}
+    thing, slotted = Thing(Thing()), Slotted()
+    assert [items, pair, table, thing, slotted, np]
+    assert evaluate(load, sys._getframe()) == wanted
+
+
+def steps(*texts):
+    """Instructions as ``dis`` lists them: name, argument's value, argument."""
+    return [
+        types.SimpleNamespace(opname=op, argval=value, arg=arg, argrepr="", is_jump_target=False, positions=None)
+        for op, value, arg in ((*text, None, None)[:3] for text in texts)
+    ]
+
+
+F, A, B, O = builtin("f"), variable("a"), variable("b"), variable("o")
+LOAD_F, LOAD_A, LOAD_B, LOAD_O = (("LOAD_GLOBAL", "f"), *(("LOAD_FAST", name) for name in "abo"))
+NULL, METHOD = ("PUSH_NULL",), ("LOAD_ATTR", "m")
+
+
+@pytest.mark.parametrize(
+    ("null_after", "found", "wanted"),
+    [
+        (True, [LOAD_F, NULL, LOAD_A, LOAD_B, ("CALL", None, 2)], called(F, A, B)),
+        (True, [LOAD_F, NULL, LOAD_A, LOAD_B, ("LOAD_CONST", ("k",)), ("CALL_KW", None, 2)], called(F, A, B)),
+        (True, [LOAD_O, METHOD, LOAD_A, ("CALL", None, 1)], called(variable("o", "m"), A)),
+        (True, [LOAD_F, NULL, ("CALL", None, 0)], called(F)),
+        (False, [NULL, LOAD_F, LOAD_A, LOAD_B, ("CALL", None, 2)], called(F, A, B)),
+        (False, [NULL, LOAD_F, LOAD_A, LOAD_B, ("KW_NAMES",), ("PRECALL",), ("CALL", None, 2)], called(F, A, B)),
+        (False, [LOAD_O, METHOD, LOAD_A, ("CALL", None, 1)], called(variable("o", "m"), A)),
+        (False, [NULL, LOAD_F, NULL, LOAD_F, ("CALL", None, 0), ("CALL", None, 1)], called(F, called(F))),
+        (False, [LOAD_A, LOAD_B, ("BINARY_SUBSCR",)], element(A, B)),
+        (False, [LOAD_A, LOAD_B, ("BINARY_OP",)], Load("COMBINE", (A, B))),
+        (False, [LOAD_A, ("UNARY_NEGATIVE",)], Load("COMBINE", (A,))),
+        (False, [LOAD_A, LOAD_B, ("COMPARE_OP",)], None),
+        (False, [LOAD_O, LOAD_A, LOAD_B, ("BINARY_SLICE",)], None),
+        (False, [LOAD_A, LOAD_B, ("BUILD_SLICE", None, 2)], None),
+        (False, [LOAD_A, ("BUILD_TUPLE", None, 1)], None),
+        (False, [("BUILD_LIST", None, 0)], None),
+        (False, [LOAD_A, LOAD_B, ("COMPARE_OP",), LOAD_O, ("BINARY_OP",)], None),
+        (False, [LOAD_O, *[METHOD] * 12], variable("o", *["m"] * 12)),
+    ],
+)
+def test_operands_of_each_cpython_and_their_starts(monkeypatch, null_after, found, wanted):
+    monkeypatch.setattr(operands, "_NULL_AFTER_CALLEE", null_after)
+    before = steps(LOAD_B, ("POP_TOP",))
+    listed = [*before, *steps(*found, ("RETURN_VALUE",))]
+    assert operands.operand(listed, len(listed) - 2) == (wanted, 2)
+    listed[-1].is_jump_target, listed[-1].positions = True, (1,)  # one of two values that a condition chooses
+    assert operands.operand(listed, len(listed) - 2) == (None, -1)
+
+
+@pytest.mark.parametrize(
+    "found", [[("YIELD",)], [LOAD_A, ("BINARY_OP",)], [LOAD_A, ("CALL", None, 1)], [LOAD_O, *[METHOD] * 13]]
+)
+def test_operands_without_a_known_start(found):
+    listed = steps(*found, ("RETURN_VALUE",))
+    assert operands.operand(listed, len(listed) - 2)[1] == -1
 
 
 def test_the_module_that_a_callee_was_looked_up_in():
