@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.core.errors import DeviceError, OutOfMemoryError
+from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnknownValueError
 from dumpsim.device.memory import BASE_ADDRESS, FILL, Buffer, Memory
 from dumpsim.device.space import BLOCK_RULES, Space
 
@@ -238,3 +238,111 @@ def test_a_plan_is_reported_largest_first_with_what_lies_inside():
     assert [line.split()[1:] for line in memory.report().splitlines()[2:]] == [
         ["300", "activation", "plan", "1"], ["200", "activation", "plan", "2"], ["100", "activation", "plan", "0"],
     ]  # fmt: skip
+
+
+def test_a_memory_that_is_new():
+    memory = Memory(MIB)
+    assert (memory.capacity, memory.limit, memory.device_id, memory.used, memory.peak) == (MIB, MIB, 0, 0, 0)
+    assert (memory.backed, memory.rule, memory.blocks()) == (True, BLOCK_RULES["dynamic"], [])
+    assert memory.allocate(1).version == 1
+    bare = Buffer(memory=memory, address=BASE_ADDRESS, size=8, alloc_size=512)
+    assert (bare.owner, bare.kind, bare.born, bare.dead, bare.version, bare.block) == ("", "tensor", 0, None, 0, -1)
+    assert (bare.fresh, dict(bare.parts), bare.holder, bare.end) == (False, {}, None, BASE_ADDRESS + 8)
+    buffer = memory.allocate(8, owner="a", kind="input", born=5)
+    assert (buffer.owner, buffer.kind, buffer.born, buffer.dead, buffer.fresh) == ("a", "input", 5, None, True)
+    memory.free(buffer)
+    assert buffer.dead == 0
+    again = memory.allocate(8)
+    assert (again.address, again.fresh) == (buffer.address, False)
+    memory.free(again, dead=9)
+    assert again.dead == 9
+    with pytest.raises(DeviceError, match=rf"^{again.address:#x}: the buffer of '' was freed twice$"):
+        memory.free(again)
+
+
+@pytest.mark.parametrize("rule", sorted(BLOCK_RULES))
+def test_what_is_used_is_the_sum_of_the_blocks(rule):
+    memory, sizes = Memory(MIB, rule=rule), (0, 1, 31, 512, 700)
+    rules = BLOCK_RULES[rule]
+    buffers = [memory.allocate(size) for size in sizes]
+    assert memory.used == memory.peak == sum(rules.block(size) for size in sizes)
+    for size, buffer in zip(sizes, buffers, strict=True):
+        assert buffer.alloc_size == rules.block(size) - 2 * rules.guard
+        assert buffer.size == buffer.bytes().size == size
+        assert set(memory.view(buffer.address - rules.guard, rules.block(size))) == {FILL}
+    for buffer in buffers[1:]:
+        memory.free(buffer)
+    assert memory.used == rules.block(0)
+    assert memory.peak == sum(rules.block(size) for size in sizes)
+
+
+def test_a_block_that_is_written_at_once_has_only_its_padding_filled():
+    memory = Memory(MIB)
+    buffer = memory.allocate(100, fill=False)
+    assert memory.view(buffer.address, 512).tolist() == [0] * 100 + [FILL] * 412
+    buffer.write(np.arange(100, dtype=np.uint8))
+    memory.free(buffer)
+    larger = memory.allocate(600, fill=False)  # reuses 512 bytes, and takes as many that are fresh
+    assert larger.fresh
+    assert memory.view(larger.address, 1024).tolist() == [
+        *range(100), *[FILL] * 412, *[0] * 88, *[FILL] * 424
+    ]  # fmt: skip
+
+
+def test_a_plan_of_faults_may_lower_the_limit():
+    memory = Memory(MIB, device_id=2)
+    memory.limit = 2048
+    first = memory.allocate(1024, owner="w", kind="weight")
+    memory.require(1024)
+    for size in (1025, 4096):
+        with pytest.raises(OutOfMemoryError):
+            memory.require(size)
+        with pytest.raises(OutOfMemoryError):
+            memory.allocate(size)
+    second = memory.allocate(1000, owner="x", kind="input")
+    with pytest.raises(OutOfMemoryError) as caught:
+        memory.require(1, owner="Default/Add-op0")
+    assert (
+        str(caught.value)
+        == f"""\
+Memory not enough: Device(id:2) memory isn't enough and alloc failed, kernel name: Default/Add-op0, alloc size: 1B.
+memory plan of device 2: 2048 of 2048 bytes used, 0 free, largest free block 0
+  {first.address:#x}           1024 weight     w
+  {second.address:#x}           1024 input      x [DS-DEV-001]"""
+    )
+    memory.limit = 1000  # less than is used
+    assert "2048 of 1000 bytes used, -1048 free, largest free block 0" in memory.report()
+
+
+def test_bytes_at_the_bounds_of_the_device():
+    memory = Memory(MIB, device_id=4)
+    assert memory.view(BASE_ADDRESS, MIB).size == MIB
+    assert memory.view(BASE_ADDRESS + MIB, 0).size == 0
+    for address, count in ((BASE_ADDRESS - 1, 1), (BASE_ADDRESS + MIB, 1), (BASE_ADDRESS, MIB + 1)):
+        for action in (memory.view, memory.read, lambda a, n: memory.write(a, np.zeros(n, np.uint8))):
+            with pytest.raises(DeviceError) as caught:
+                action(address, count)
+            assert str(caught.value) == (
+                f"device 4: {count} bytes at {address:#x} are outside the device's memory; allowed: "
+                f"{BASE_ADDRESS:#x} to {BASE_ADDRESS + MIB:#x}"
+            )
+
+
+def test_a_memory_without_bytes_has_addresses():
+    memory, twin = Memory(MIB, backed=False, device_id=3), Memory(MIB)
+    assert [memory.allocate(size).address for size in (1, 900)] == [twin.allocate(size).address for size in (1, 900)]
+    with pytest.raises(UnknownValueError, match=f"^device 3: the 4 bytes at {BASE_ADDRESS:#x} are not known"):
+        memory.view(BASE_ADDRESS, 4)
+
+
+def test_writes_of_another_size_are_refused_and_of_any_shape_taken():
+    memory = Memory(MIB)
+    buffer = memory.allocate(8, owner="w")
+    before = buffer.version
+    for values in (np.zeros(7, np.uint8), np.zeros(3, np.float32)):
+        with pytest.raises(BadInputError, match=f"^w: {values.nbytes} bytes do not fill a buffer of 8 bytes$"):
+            buffer.write(values)
+    assert buffer.version == before
+    buffer.write(np.arange(4, dtype=np.int16).reshape(2, 2).T)
+    assert buffer.array(np.dtype(np.int16), (2, 2)).tolist() == [[0, 2], [1, 3]]
+    assert buffer.version == before + 1

@@ -103,3 +103,59 @@ def test_a_tensor_is_cut_into_as_many_pieces_as_it_fills():
         queue.deliver()
         queue.receiver = None
         assert queue._pieces == 0
+
+
+def test_a_message_arrives_whole():
+    queue, seen = HostQueue("q", slice_bytes=8), []
+    queue.receiver = seen.append
+    strided = np.arange(12, dtype=np.int16).reshape(3, 4)[:, ::2]
+    queue.post(Message(items=("a", 3, strided, strided[0]), source="host", attrs={"mode": 1}))
+    assert queue._pieces == 2 + 1  # twelve bytes and four, in slices of eight
+    queue.deliver()
+    (message,) = seen
+    assert (message.source, message.attrs, message.items[:2]) == ("host", {"mode": 1}, ("a", 3))
+    assert [one.tolist() for one in message.items[2:]] == [[[0, 2], [4, 6], [8, 10]], [0, 2]]
+    assert Message(items=(), attrs={}).source == "graph"
+
+
+@pytest.mark.parametrize(("variable", "pieces"), [("0", 1), ("", 1), ("1", 3), ("2", 2)])
+def test_slices_are_counted_in_megabytes(variable, pieces):
+    """[spec mindspore 1.5]"""
+    queue = HostQueues({"MS_DUMP_SLICE_SIZE": variable})["q"]
+    queue.post(message(np.zeros((2 << 20) + 1, np.uint8)))
+    assert queue._pieces == pieces
+
+
+def test_a_queue_takes_1024_pieces():
+    """One that does not fit in alone is taken by an empty queue; the wait is over at once where none is asked for."""
+    waited = []
+    queue = HostQueue("q", slice_bytes=1, wait=waited.append)
+    queue.post(message(np.zeros(2000, np.uint8)))
+    with pytest.raises(
+        DeviceError, match=r"^MS_DUMP_WAIT_TIME=0: queue 'q' is full: 2000 pieces of tensors wait and no"
+    ):
+        queue.post(message("x"))
+    assert waited == [0]
+    queue = HostQueue("q", slice_bytes=1)
+    queue.post(message(np.zeros(1023, np.uint8)))
+    queue.post(message("x"))
+    with pytest.raises(DeviceError, match="1024 pieces"):
+        queue.post(message("y"))
+
+
+def test_queues_have_names_and_are_emptied_together():
+    queues, seen = HostQueues({}), []
+    for name in ("one", "two"):
+        queues[name].receiver = lambda message, name=name: seen.append((name, *message.items))
+    queues["two"].post(message(2))
+    queues["one"].post(message(1))
+    queues.deliver()
+    assert seen == [("one", 1), ("two", 2)]
+    assert queues["one"].name == "one"
+    for variable, limit in (("MS_DUMP_SLICE_SIZE", 2048), ("MS_DUMP_WAIT_TIME", 600)):
+        for text in (str(limit + 1), "1.5", "\u0661"):
+            with pytest.raises(BadInputError) as caught:
+                HostQueues({variable: text})["q"]
+            assert (
+                str(caught.value) == f"{variable}: {text!r} is not a whole number in the range; allowed: 0 to {limit}"
+            )
