@@ -29,7 +29,7 @@ class Ready:
     def __init__(self) -> None:
         self.times: list[int] = []
         self._buckets: dict[int, list[Entry]] = {}
-        self._time = -1  # of the current bucket
+        self._time: int | None = None  # of the current bucket
         self._bucket: list[Entry] = []
         self._at = 0  # index of its first entry that was not taken
 
@@ -58,6 +58,6 @@ class Ready:
         if self._at == len(self._bucket):
             heappop(self.times)
             del self._buckets[time]
-            self._time, self._bucket, self._at = -1, [], 0
+            self._time, self._bucket, self._at = None, [], 0
         stream = entry[3]
         return (time, stream) if stream.entry is entry else None

@@ -120,7 +120,7 @@ class _Rank:
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
         self.pid = 0  # 0 until it has connected
-        self.waits = -1  # messages it had received when it began to wait; -1: it runs
+        self.waits: int | None = None  # messages it had received when it began to wait; None: it runs
         self.sent = 0
         self.streams: list[list[Any]] = []  # its waiting streams, see `dumpsim.device.scheduler.Waiting`
         self.asked_entry = False
@@ -223,7 +223,7 @@ class Exchange:
         if handler is None or rank in self.endings:
             raise WireError(f"unexpected message {message['kind']!r:.40}")
         known = self._ranks[rank]
-        known.waits = -1
+        known.waits = None
         handler(rank, known, message)
 
     def died(self, rank: int, why: str) -> None:
@@ -255,7 +255,7 @@ class Exchange:
             failure = entry.meeting.give_up("")
             if failure is not None:
                 stuck[str(at)] = encode_failure(failure)
-        rank.waits = -1
+        rank.waits = None
         if rank.asked_entry:
             error = not_created(number, [at for at, _ in living], sorted(self.endings), self._missing_after_s)
             self._send(number, kind="entered", error=encode_error(error))
