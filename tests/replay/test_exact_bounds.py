@@ -257,6 +257,18 @@ def test_complex_rules(op_type, operands, bound):
     assert np.allclose(found, bound())
 
 
+def test_terms_of_several_complex_operands_are_counted_together():
+    definition = find("Einsum")
+    run = lambda given: [np.asarray(definition.kernel(*given, equation="ab,ab->a"))]  # noqa: E731
+    found = bound_of_complex(definition, run, ((A, C),), run(((A, C),))[0], MACHINE)
+    assert np.allclose(found, gamma(4 * (12 + 12)) * (np.abs(A) * np.abs(C)).sum(1))
+
+
+def test_lists_of_constants_are_exact():
+    found = np.add(carried(), [1.0, 2.0, 3.0, 4.0])
+    assert np.allclose(found.bound, B + U * np.abs(np.add(X, [1.0, 2.0, 3.0, 4.0])))
+
+
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 HALF_TABLE = np.arange(0x7C00, dtype=np.uint16)
@@ -334,6 +346,8 @@ def test_the_worst_element_counts_and_parts_of_complex_numbers_alike():
     value = np.array([1.0, 1.0, 1.0])
     found = measure(np.float32([1.5, 3.0, 2.0]), Computed(value, np.array([1.0, 1.0, 0.25])), "float32", 2.0**-24)
     assert (found.index, found.error, found.outside) == (2, 1.0, 2)
+    found = measure(np.float32([1.0, 1.25, 1.5, 1.0]), Computed(np.ones(4), np.ones(4)), "float32", 2.0**-24)
+    assert (found.index, found.error, found.outside) == (2, 0.5, 0)  # also where all are explained
     one = Computed(np.array([1 + 1j, 2 + 2j]), 2.0**-24)
     found = measure(np.complex64([1.5 + 1j, 2 + 4j]), one, "complex64", 2.0**-24)
     assert (found.index, found.error, found.outside) == (1, 2.0, 1)

@@ -7,7 +7,8 @@ import pytest
 
 from dumpsim.analysis.verdict import Side
 from dumpsim.core.evidence import Evidence
-from dumpsim.replay.call import Absent, Call, Constant, Member
+from dumpsim.ops.table import find
+from dumpsim.replay.call import Absent, Call, Constant, Member, arrange
 from dumpsim.replay.judge import judge
 
 X = np.array([[3.0, 1.0, 3.0, 2.0], [0.0, 5.0, 5.0, 5.0]], np.float32)
@@ -135,6 +136,32 @@ def test_a_sum_is_explained_by_the_type_of_its_operands(tmp_path, operands, outp
     found = judge(asked(tmp_path, "Add", operands, outputs, **options))
     assert found.verdict == "ok"
     assert explained <= found.explained <= 4 * explained or (found.error == 0.0 and not explained)
+
+
+def test_operands_that_are_left_out_are_none(tmp_path):
+    x, target = np.float32([0.25, 0.5]), np.float32([1, 0])
+    loss = -np.log([0.25, 0.5]).mean()  # of 0.25 that it is, and of 0.5 that it is not
+    right, wrong = (
+        judge(asked(tmp_path, "BinaryCrossEntropy", (x, target, None, 1), [np.float32(loss * factor)]))
+        for factor in (1, 1.001)
+    )
+    assert (right.verdict, wrong.verdict) == ("ok", "suspect")
+
+
+@pytest.mark.parametrize(
+    ("values", "host", "wanted"),
+    [
+        ((ONE, HALF, 1), (False, False, True), ((ONE, HALF), 1)),
+        ((ONE, HALF, np.array(1)), (), ((ONE, HALF), 1)),
+        ((ONE, HALF), (), ((ONE, HALF), 0)),  # without a setting the default holds
+        ((ONE,), (False,), ((ONE,), 0)),
+    ],
+)
+def test_tensors_before_the_settings_are_one_operand(values, host, wanted):
+    tensors, axis = arrange(find("Concat"), values, host, None)
+    assert len(tensors) == len(wanted[0])
+    assert all(one is other for one, other in zip(tensors, wanted[0], strict=True))
+    assert (axis, type(axis)) == (wanted[1], int)
 
 
 def test_the_factor_widens_what_is_explained(tmp_path):

@@ -7,6 +7,8 @@ from smalltree import api
 import dumpsim
 from dumpsim.analysis.operator import operators
 from dumpsim.core.evidence import Evidence
+from dumpsim.replay.plan import API
+from dumpsim.replay.recompute import Recomputer
 from dumpsim.replay.torchcall import torch_evidence
 
 
@@ -145,6 +147,11 @@ def test_calls_without_values_and_calls_of_others_are_not_recomputed(tmp_path):
     assert torch_evidence(None, call).reason == "no values were dumped"
     (call,) = calls(tmp_path / "mindspore", "Functional_abs", *args[1:], framework="mindspore")
     assert torch_evidence(None, call).reason == "not a call of torch"
+
+
+def test_the_operator_table_does_not_recompute_calls_of_an_api(tmp_path):
+    (call,) = calls(tmp_path, "Torch_abs", [("0", X)], [np.abs(X)])
+    assert Recomputer()(dumpsim.open(tmp_path), call) == Evidence.skip(API)
 
 
 @pytest.mark.torch

@@ -208,3 +208,17 @@ def test_damaged_and_missing_files_are_skipped(trees, tmp_path):
     assert said[cut.op_name].unreadable
     assert said[gone.op_name].reason == "no output was dumped"
     assert dumprun.cli(tmp_path, "replay", "dump", code=3).out == ""
+
+
+def test_a_graph_that_is_cut_is_reported_once(tmp_path):
+    place = tmp_path / "dump"
+    place.mkdir()
+    for stamp, (io, value) in enumerate([("input.0", [-1, 2]), ("output.0", [0, 2])]):
+        name = f"ReLU.Default_ReLU-op0.0.0.170000000000000{stamp}.{io}.DefaultFormat.npy"
+        np.save(place / name, np.array(value, np.float32))
+    (place / "ge_proto_00000001_graph_1_Build.txt").write_text("graph { op {")
+    result = dumpsim.replay(place)
+    assert result.counts == {"ok": 1}
+    (text,) = result.unreadable
+    assert text.endswith("[DS-RPL-001]")
+    assert "the file ends inside a message" in text
