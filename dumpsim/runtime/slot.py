@@ -15,7 +15,6 @@ __all__ = ["PLAIN", "Array", "Slot"]
 Array = np.ndarray[Any, Any]
 
 PLAIN = "DefaultFormat"
-_ANY = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -92,14 +91,14 @@ class Slot:
     born: int = -1
     dead: int = -1
     offset: int = -1
-    plain: bool = field(init=False, default=True)
-    viewable: bool = field(init=False, default=True)
-    device_shape: tuple[int, ...] = field(init=False, default=())
-    nbytes: int = field(init=False, default=0)
-    settles: bool = field(init=False, default=False)
-    root_index: int = field(init=False, default=-1)
-    root_offset: int = field(init=False, default=-1)
-    numpy: "np.dtype[Any]" = field(init=False, default=_ANY)
+    plain: bool = field(init=False)
+    viewable: bool = field(init=False)
+    device_shape: tuple[int, ...] = field(init=False)
+    nbytes: int = field(init=False)
+    settles: bool = field(init=False)
+    root_index: int = field(init=False)
+    root_offset: int = field(init=False)
+    numpy: "np.dtype[Any]" = field(init=False)
 
     def __post_init__(self) -> None:
         plain = self.device_format == PLAIN

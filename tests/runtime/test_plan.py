@@ -1,5 +1,7 @@
 """The memory plan: life times and addresses."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,3 +130,23 @@ def test_tensors_of_other_streams_keep_their_memory_and_collectives_have_guards(
         assert high <= plan.workspace
     assert abs(sent.offset - received.offset) == 1536
     assert len({start for start, _ in spans}) < len(spans)  # the others take turns
+
+
+def test_prices_of_kernels(net, operators, compile_graph):
+    """A launch, and the longer one of computing and of moving the operands and results.
+
+    An operator without a count of its own computes one operation for each element of its results.
+    """
+    b = net()
+    program = b.kernel_graph(b.op("MakeTuple", b.op("Neg", b.input("x", (2, 3))), b.op("Split", b.input("z", (3,)))))
+    device = chip("CPU")
+    costs = {}
+    for name, flops, bandwidth in (("compute", 10**9, 10**18), ("memory", 10**18, 10**9)):  # a nanosecond each
+        prices = replace(device.prices, launch_ns=1000, flops=flops, bandwidth=bandwidth)
+        options = CompileOptions()
+        plan = plan_graph(compile_graph(program, options), replace(device, prices=prices), options, operators)
+        costs[name] = {call.node.op_type: call.cost_ns for call in plan.calls}
+    assert costs == {
+        "compute": {"Neg": 1000 + 6, "Split": 1000 + 1 + 2},
+        "memory": {"Neg": 1000 + 4 * (6 + 6), "Split": 1000 + 4 * (3 + 1 + 2)},
+    }
