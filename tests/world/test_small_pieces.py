@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import random
+import socket
 import sys
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from dumpsim.core.communicator import Call, Terms
-from dumpsim.core.errors import BadInputError, DeviceError, UnreadableError
+from dumpsim.core.errors import BadInputError, DeviceError, PeerError, UnreadableError
 from dumpsim.core.gate import Failure
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
@@ -31,7 +32,7 @@ from dumpsim.world.output import PrefixedOutput
 from dumpsim.world.segment import Block, Pool, Reader, open_segment, view
 from dumpsim.world.terms import terms_of
 from dumpsim.world.twister import NumpyRandom, PythonRandom
-from dumpsim.world.wire import WireError, encode_error
+from dumpsim.world.wire import Frames, WireError, encode, encode_error, rebuild
 
 SUM = Call(op="AllReduce", tensors=(("float32", (2, 3)), ("int8", ())), reduce="sum", name="n", place="p")
 HALF = Call(op="AllGather", tensors=(("float16", ()),), name="n", place="p")
@@ -554,3 +555,161 @@ def test_a_process_of_a_job_connects_when_its_scheduler_is_asked_for():
 def test_variables_of_another_mapping_are_read_too(monkeypatch):
     monkeypatch.setattr(os, "environ", {"NAME": "\u00e9", "OTHER": ""})
     assert process._table() == {b"NAME": "\u00e9".encode(), b"OTHER": b""}
+
+
+class Line:
+    """A connection of which only the end is of interest."""
+
+    limit, closed = None, 0
+
+    def settimeout(self, seconds):
+        self.limit = seconds
+
+    def close(self):
+        self.closed += 1
+
+
+def parting(*heard, hub=None):
+    one = Silent(*heard)
+    one._left, one._pid, one._hub = False, os.getpid(), hub
+    one._socket, one._carrier, one._locks = Line(), Line(), Line()
+    return one
+
+
+def test_a_rank_says_how_it_leaves():
+    for error, said in (
+        (None, {"stopped": False}), (RankStopped("x"), {"stopped": True}),
+        (PeerError("late", rank=2), {"stopped": False, "culprit": 2}),
+        (ValueError("bad"), {"stopped": False, "culprit": None}),
+    ):  # fmt: skip
+        one = parting({"kind": "turn"}, {"kind": "bye"}, {"kind": "never"})
+        assert one.depart(error, result=5) is None
+        (message,) = one.sent
+        assert ("error" in message) is ("culprit" in said)
+        if "error" in message:
+            assert repr(rebuild(message.pop("error"))) == repr(error)
+        assert message == {"kind": "bye", "result": 5, **said}
+        assert one.heard == [{"kind": "never"}]  # until the hub has answered
+        assert [each.closed for each in (one._socket, one._carrier, one._locks)] == [1, 1, 1]
+        assert one._socket.limit > 0  # it does not wait for ever
+        assert one.depart() is None  # once
+        assert len(one.sent) == 1
+    child = parting()
+    child._pid += 1  # a forked child is not the rank
+    child.leave()
+    assert (child.sent, child._socket.closed) == ([], 0)
+
+
+def test_a_rank_that_serves_the_hub_waits_for_the_others():
+    called = []
+    hub = SimpleNamespace(wait=called.append, close=lambda: called.append("closed"), results={1: 7})
+    one = parting({"kind": "bye"}, hub=hub)
+    one._locks = None
+    assert one.depart() == {1: 7}
+    assert called == [None, "closed"]
+
+
+def test_a_rank_leaves_a_hub_that_is_gone():
+    one = parting()
+
+    def gone():
+        raise DeviceError("the hub has ended")
+
+    one._next = gone
+    one.leave()
+    assert one._socket.closed == 1
+
+
+@pytest.mark.parametrize(("raised", "left"), [(None, False), (ValueError("script"), False), (None, True)])
+def test_a_rank_finishes_its_tasks_at_the_end_unless_its_script_has_failed(monkeypatch, raised, left):
+    done = []
+    one = parting({"kind": "bye"})
+    one._left = left
+    one.scheduler = SimpleNamespace(finish=done.append)
+    if raised is None:
+        monkeypatch.delattr(sys, "last_value", raising=False)
+    else:
+        monkeypatch.setattr(sys, "last_value", raised, raising=False)
+    one.finish()
+    assert done == ([3] if raised is None and not left else [])
+    assert [("error" in message) for message in one.sent] == ([] if left else [raised is not None])
+
+    def fail(rank):
+        raise OSError("last task")
+
+    one = parting({"kind": "bye"})
+    one.scheduler = SimpleNamespace(finish=fail)
+    monkeypatch.delattr(sys, "last_value", raising=False)
+    with pytest.raises(OSError, match="last task"):
+        one.finish()
+    assert "last task" in one.sent[0]["error"]["text"]
+
+
+def test_groups_of_a_rank_are_asked_for():
+    refused = encode_error(BadInputError("no"))
+    one = Silent(*[{"kind": "answer", "error": None}] * 2, {"kind": "died", "rank": 1, "why": "gone"},
+                 {"kind": "answer", "error": None}, {"kind": "answer", "error": refused})  # fmt: skip
+    one.size, one._groups, one._created = 4, {}, 0
+    first, second = one.create("pair", [3, 1]), one.create("all", [0, 1, 2, 3])
+    assert [(group.name, group.members, group.rank, group.number) for group in (first, second)] == [
+        ("pair", (3, 1), 0, 1), ("all", (0, 1, 2, 3), 3, 2)
+    ]  # fmt: skip
+    assert one.group("pair") is first
+    one.destroy("pair")
+    assert one._dead == {1: "gone"}  # what came before the answer
+    with pytest.raises(BadInputError, match="group: rank 3 has created no group 'pair'; allowed: all"):
+        one.group("pair")
+    with pytest.raises(BadInputError, match=r"^no$"):
+        one.destroy("all")
+    with pytest.raises(BadInputError, match="rank 3 already has a group of this name"):
+        one.create("all", [3])
+    assert one.sent == [
+        {"kind": "create", "name": "pair", "members": [3, 1]},
+        {"kind": "create", "name": "all", "members": [0, 1, 2, 3]},
+        {"kind": "destroy", "name": "pair"}, {"kind": "destroy", "name": "all"},
+    ]  # fmt: skip
+
+
+def connected():
+    """A rank with a real connection, and the other end of it."""
+    one = parting()
+    one._socket, other = socket.socketpair()
+    one._frames, one.address = Frames(1 << 20), "unix:@job"
+    one._send, one._next = (getattr(Client, name).__get__(one) for name in ("_send", "_next"))
+    return one, other
+
+
+def test_messages_that_have_come_are_handled_without_waiting():
+    one, other = connected()
+    with one._socket, other:
+        one.look([0, 1])
+        other.sendall(encode({"kind": "died", "rank": 1, "why": "killed"}) + encode({"kind": "turn"}))
+        one.look([0, 2])
+        assert one._seen == 5 + 2
+        with pytest.raises(PeerError, match=r"rank 1 has died in a collective: killed") as caught:
+            one.look([0, 1])
+        assert caught.value.rank == 1
+        other.sendall(encode({"kind": "stop", "why": "rank 0 has raised E"}))
+        with pytest.raises(RankStopped, match=r"^rank 3 is stopped: rank 0 has raised E$"):
+            one.look([0])
+        other.close()
+        said = "the hub of the job at unix:@job has ended: rank 3 cannot reach the other ranks"
+        for action in (lambda: one.look([]), one._next):
+            with pytest.raises(DeviceError) as ended:
+                action()
+            assert str(ended.value) == said
+        with pytest.raises(DeviceError, match=r"has ended \(Broken pipe\): rank 3"):
+            one._send("wait")
+
+
+def test_messages_come_one_by_one_however_their_bytes_do():
+    one, other = connected()
+    with one._socket, other:
+        data = encode({"kind": "turn"}) + encode({"kind": "free", "m": 1})
+        other.sendall(data[:-2])
+        assert one._next() == {"kind": "turn"}
+        other.sendall(data[-2:])
+        assert one._next() == {"kind": "free", "m": 1}
+        assert one._seen == 7
+        one._send("left", m=4)
+        assert other.recv(100) == encode({"kind": "left", "m": 4})
