@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
+from dumpsim.dump.overflowrecord import layout_of, record_of
 from tests.dump.machine import Machine, ref, task
 
 BAD = np.array([np.inf], np.float32)
@@ -77,3 +78,34 @@ def test_the_digest_of_int4_with_its_defect(root):
         machine.service.finish()
         digests.append(machine.find("statistic.csv").read_text().splitlines()[1].rsplit(",", 1)[1])
     assert digests == [hashlib.md5(bytes(values)).hexdigest() for values in ([1, 2, 3, 4], [1, 2])]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "unit"), [("MatMul", 0), ("MatMulV2", 0), ("Conv2D", 0), ("Add", 1), ("aMatMul", 1)]
+)
+@pytest.mark.parametrize(("status", "shown"), [(0, 0x20), (0x110, 0x110)])
+def test_the_record_of_the_device(op_type, unit, status, shown):
+    """[spec mindspore 5.2]: little-endian words at their places; 0x20 is the overflow of floating point."""
+    event = task("Default/x-op0", op_type=op_type, task_id=3, stream_id=2, model_id=5, overflow_status=status)
+    old = np.frombuffer(record_of(event, "old"), "<u8")
+    assert old.size == 256
+    words = {at: int(old[at // 8]) for at in range(0, 2048, 8) if old[at // 8]}
+    assert words == {256: 5, 264: 2, 272: 3, 1040: shown}
+    new = record_of(event, "new")
+    head = np.frombuffer(new[:24], "<u4").tolist()
+    assert (head[0], head[2], head[3]) == (0x5A5A5A5A, 1, unit)
+    data = np.frombuffer(new[24 : 24 + head[5]], "<u8").tolist()
+    assert data[:3] == [5, 2, 3]
+    assert data[4:6] == [65535, 65535]
+    assert data[10] == shown
+    assert len(new) == 2048
+
+
+@pytest.mark.parametrize(
+    ("word", "chip", "layout"),
+    [("chip", "910A", "old"), ("chip", "310P", "old"), ("chip", "910B", "new"), ("chip", "910_93", "new"),
+     ("chip", "", "new"), ("old", "910B", "old"), ("new", "910A", "new")],
+)  # fmt: skip
+def test_the_layout_of_the_record(word, chip, layout):
+    """[spec mindspore 5.2]: the new one is that of later hardware."""
+    assert layout_of(word, chip) == layout
