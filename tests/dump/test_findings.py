@@ -4,14 +4,18 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import inprocess
 import numpy as np
 import pytest
 
+from dumpsim.core.record import Record
+from dumpsim.dump.findings import Fact, Findings
 from dumpsim.dump.measure import finite
 from dumpsim.frontends.mindspore import Tensor, nn, ops
+from tests.dump.machine import task
 
 HERE = Path(__file__).name
 
@@ -151,8 +155,6 @@ def test_nan_and_infinity_of_one_tensor_are_named_once(tmp_path, monkeypatch):
 
 
 def test_an_input_and_several_runs_are_worded():
-    from dumpsim.dump.findings import Fact
-
     fact = Fact(kind="NaN", op_type="ReLU", op_name="n", tensor="input.0", graph_id=0, iteration=None, count=1)
     assert str(fact) == "NaN first in input 0 of ReLU (n input.0)"
     fact = Fact(kind="overflow", op_type="Mul", op_name="n", tensor="", graph_id=0, iteration=3, count=2)
@@ -175,3 +177,24 @@ def test_the_maker_is_named_although_no_statistics_are_dumped(tmp_path, monkeypa
     left = dump(tmp_path, monkeypatch, "O0", [[-1.0] * 1000], saved_data="tensor")
     nan = next(fact for fact in left.summary.facts if fact.kind == "NaN")
     assert (nan.op_type, nan.tensor) == ("Log", "output.0")
+
+
+def test_overflows_come_last_and_each_kind_has_its_first_place_and_its_number():
+    findings = Findings()
+    log = Record(op_type="Log", op_name="Default/Log-op0", io="output", slot=1, dtype="float32", shape=(2,),
+                 timestamp=1, graph_id=4, iteration=2)  # fmt: skip
+    event = task("Default/Exp-op0", graph_id=4)
+    findings.overflow(event, 4, 1)
+    findings.see(log, nan=False, infinite=True)
+    findings.see(replace(log, io="input", slot=0, iteration=3), nan=True, infinite=True)
+    findings.see(replace(log, iteration=5), nan=False, infinite=False)
+    findings.overflow(event, 4, 2)
+    first = {"op_type": "Log", "op_name": "Default/Log-op0", "graph_id": 4, "path": "", "line": 0}
+    assert findings.facts({}) == (
+        Fact(kind="infinity", tensor="output.1", iteration=2, count=2, **first),
+        Fact(kind="NaN", tensor="input.0", iteration=3, count=1, **first),
+        Fact(
+            kind="overflow", op_type="Exp", op_name="Default/Exp-op0", tensor="", graph_id=4, iteration=1, count=2,
+            path="", line=0,
+        ),
+    )  # fmt: skip

@@ -2,17 +2,20 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from dumpsim.analysis.watchdiff import watchdiff
 from dumpsim.cli.app import app
 from dumpsim.codecs.dumpdata import decode, header
-from dumpsim.core.events import GraphEvent, TaskEvent
+from dumpsim.core.events import GraphEvent, NodeOutputs, TaskEvent
 from dumpsim.dump.watch import WatchTrigger
 from dumpsim.modes.request import Watch
 from tests.dump.aclrun import run_acl
+from tests.dump.machine import ref
 from tests.dumpproto import messages
 
 
@@ -173,3 +176,54 @@ def test_a_fused_operator_is_watched_by_its_own_name():
         )
     )
     assert list(watch.unused()) == ["'a' was fused into 'ab': use that name"]
+
+
+class Recorded:
+    """What a watch asks to be dumped."""
+
+    def __init__(self):
+        self.calls = []
+
+    def watched(self, event, moment, name, attrs):
+        places = [ref.address for ref in event.outputs]
+        self.calls.append((event.op_type, event.operands, places, moment, name, dict(attrs)))
+
+
+def at(address, nbytes=8, written=False):
+    return replace(ref(np.zeros(nbytes, np.uint8)), address=address, written=written)
+
+
+def test_what_is_said_of_a_read():
+    """Whether the operator is meant to write there: in place, or by an output; bytes beside each other are apart."""
+    capture = Recorded()
+    watch = WatchTrigger(capture, [Watch(layers=("a",), nodes=("c", "none")), Watch(layers=None, nodes=("c", "b"))])
+    outputs = (at(0), at(8), at(16), at(24), at(32, 16), at(64))
+    found = NodeOutputs(
+        op_type="Mul", full_name="c", outputs=outputs, ran=False, alive=(True, True, True, True, True, False),
+        owners=((), ("x:0", "y:1"), (), (), (), ()),
+    )  # fmt: skip
+    one = TaskEvent(
+        op_type="Add", full_name="a", graph_id=0, root_graph_id=0,
+        operands=(at(8, written=True), at(16), at(64, written=True)),
+        outputs=(at(32, 1), at(40, 8)), outputs_of={"c": found, "none": None, "b": None}.get, original_names=("o",),
+    )  # fmt: skip
+    watch.before(one, "now")
+    watch.after(replace(one, error="EZ9999"), "now")
+    watch.after(replace(one, outputs_of=None), "now")
+    assert capture.calls == []
+    watch.after(one, "now")
+    ((op_type, operands, places, moment, name, attrs),) = capture.calls
+    assert (op_type, operands, places, moment, name) == ("Mul", (), [0, 8, 16, 24, 32, 64], "now", "a_To_c")
+    assert attrs == {
+        "dumpsim": "{}", "dumpsim.ran": "0", "dumpsim.alive": "1,1,1,1,1,0", "dumpsim.owners": ";x:0,y:1;;;;",
+        "dumpsim.written": "0,1,0,0,1,0",
+    }  # fmt: skip
+
+
+def test_a_watched_operator_is_read_after_itself():
+    capture = Recorded()
+    watch = WatchTrigger(capture, [Watch(layers=("a",), nodes=("c", "d"))])
+    watch.after(replace(event("c"), outputs=(at(8),), outputs_of={}.get), "now")
+    assert capture.calls == [("Add", (), [8], "now", "c", {})]
+    watch.after(replace(event("b"), outputs_of={}.get), "now")
+    assert len(capture.calls) == 1
