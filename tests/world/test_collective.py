@@ -62,6 +62,26 @@ def test_members_that_call_alike_get_their_shares(call, wanted):
     assert got(everybody(call), tensors) == [[array.tolist() for array in mine] for mine in wanted]
 
 
+@pytest.mark.parametrize("call", [call for call, _ in OF_ALL if call.op not in ("Barrier", "AlltoAllV")], ids=str)
+def test_what_the_first_member_says_counts_where_calls_are_not_compared(call):
+    other = replace(call, reduce="max" if call.reduce == "sum" else call.reduce, root=0 if call.root != 0 else 1)
+    if call.op == "ReduceScatterV":
+        other = replace(other, sends=(12, 0, 0))
+    if call.op == "AlltoAll":
+        other = replace(other, axes=(3, 1, 0))
+    assert got([call, other, other], brought((6, 2))) == got(everybody(call), brought((6, 2)))
+
+
+@pytest.mark.parametrize("op", ["AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "CollectiveGather"])
+def test_a_group_of_one_gets_its_own_tensor(op):
+    tensor = np.arange(4, dtype=np.int32)
+    call = Call(op=op, tensors=(("int32", (4,)),), reduce="sum" if "Reduce" in op else "", root=0)
+    check_call(call, 1)
+    ((found,),) = results([call], [[tensor]], summed)
+    assert found.tolist() == [0, 1, 2, 3]
+    assert not np.shares_memory(found, tensor)
+
+
 def test_each_member_of_an_exchange_says_what_it_sends():
     """[spec parallel 3.1]: receiver r gets from each sender, in their order, the piece that it has cut for r."""
     sends = [(2, 0, 1), (0, 1, 1), (3, 0, 0)]

@@ -80,3 +80,18 @@ def test_the_cost_of_a_receive_follows_from_the_expected_tensor():
     assert collective_ns(receive, 2, placement([0, 1])) == round((HCCS.alpha + 1000 * HCCS.beta) * 1e9)
     assert collective_ns(call("AllReduce", 5), 1, placement([4])) == 0
     assert placement([7, 8, 9]) == (2, 2)
+
+
+def test_links_are_those_of_the_assumptions():
+    """[spec parallel 7.4]: 10 us and 150 GB/s in a server, 20 us and 22 GB/s between them; 0.5 TB/s to reduce."""
+    assert (HCCS.alpha, 1 / HCCS.beta, 1 / HCCS.gamma) == pytest.approx((10e-6, 150e9, 0.5e12), rel=1e-12)
+    assert (ROCE.alpha, 1 / ROCE.beta, 1 / ROCE.gamma) == pytest.approx((20e-6, 22e9, 0.5e12), rel=1e-12)
+    assert Link(alpha=1.0, beta=2.0).gamma == 2e-12
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [([0], (1, 1)), (range(8), (1, 8)), (range(9), (2, 8)), (range(7, 9), (2, 1)), ([8, 9, 15, 16], (2, 3))],
+)
+def test_servers_have_eight_cards(members, place):
+    assert placement(members) == place  # [spec parallel 7.3]

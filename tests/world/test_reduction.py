@@ -1,14 +1,16 @@
 """Reductions over ranks against numpy, one operation at a time."""
 
 import itertools
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from dumpsim.core.communicator import Terms
 from dumpsim.core.errors import BadInputError
 from dumpsim.device.chip import OverflowMode
-from dumpsim.world.reduction import REDUCTIONS, Accumulator, check_order, fold
+from dumpsim.world.reduction import REDUCTIONS, Accumulator, check_order, fold, folder
 
 KINDS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8, np.int64]
 ORDERS = ["rank", "ring", "tree", "fp32acc", "random:3"]
@@ -132,7 +134,29 @@ def test_terms_are_not_modified():
     assert all(same(a, b) for a, b in zip(each, before, strict=True))
 
 
-@pytest.mark.parametrize("order", ["", "random", "random:", "random:-1", "random:x", "ranks"])
+@pytest.mark.parametrize("saturates", [True, False])
+def test_a_collective_is_folded_by_its_terms_its_group_and_its_number(saturates):
+    each = terms(np.float16, 7, 200)
+    each[0][:3] = each[1][:3] = 60_000  # their sum is too large
+    mode = OverflowMode.SATURATION if saturates else OverflowMode.INFNAN
+    found = {}
+    for group, index in (("g", 4), ("g", 5), ("h", 4)):
+        wanted = fold(each, "sum", order="random:3", key=(crc32(group.encode()), index), mode=mode)
+        got = folder(Terms(order="random:3", saturates=saturates), group, index)(each, "sum")
+        assert same(got, wanted)
+        found[got.tobytes()] = got
+    assert len(found) == 3
+    assert all(np.isfinite(got[:3]).all() for got in found.values()) is saturates
+
+
+@pytest.mark.parametrize("order", ["rank", "ring", "tree", "fp32acc", "random:0", "random:" + "9" * 18])
+def test_known_orders(order):
+    assert check_order(order, "--reduce-order") == order
+
+
+@pytest.mark.parametrize(
+    "order", ["", "random", "random:", "random:-1", "random:x", "ranks", "random:" + "9" * 19, "rank:1"]
+)
 def test_unknown_orders(order):
     with pytest.raises(BadInputError, match="random:SEED"):
         check_order(order, "--reduce-order")
