@@ -594,3 +594,21 @@ def test_a_gradient_of_a_loop_in_a_branch_is_captured_in_time(n, observed):
     ms.set_context(mode=ms.GRAPH_MODE)
     found = TwoSlopes(Rest())(Tensor(np.array([0.5, 1.25], np.float32)), Tensor(n, ms.int32))
     np.testing.assert_allclose(found.asnumpy(), observed, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("net", "n", "observed"),
+    [
+        (Deep, 1, [0.41270605, 0.9927466]),
+        (Deep, 2, [0.3784643, 0.77509177]),
+        (Deep, 3, [0.06455604, 0.09907343]),
+        (Jumping, 1, [0, 0.4]),
+        (Jumping, 2, [0.56780654, 1.1561502]),
+        (Jumping, 3, [0.8669963, 2.2384832]),
+    ],
+)
+def test_gradients_of_loops_in_loops_taken_in_a_loop(net, n, observed):
+    """[2.10 observed]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    found = Descent(net())(Tensor(np.array([0.5, 1.25], np.float32)), Tensor(n, ms.int32))
+    np.testing.assert_allclose(found.asnumpy(), observed, rtol=1e-5, atol=1e-6)
