@@ -68,8 +68,6 @@ def unbroadcast(b: GradBuilder, gradient: Any, target: Sequence[int], source: Se
     missing = len(source) - len(target)
     padded = (1,) * missing + target
     axes = tuple(i for i, (n, m) in enumerate(zip(padded, source, strict=True)) if n == 1 and (m != 1 or i < missing))
-    if not axes:
-        return gradient
     if not target:
         return b.emit("SumExt", gradient, (), False, None)
     keep = missing == 0

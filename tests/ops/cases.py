@@ -994,6 +994,10 @@ OPTIONS = (
         for op in ("ArgMaxWithValue", "ArgMinWithValue")
         for number, (axis, keep) in enumerate(((0, False), (-2, True), (2, False)))
     ),
+    case("ReduceProd.number", f(), (), False, real=None, grad="finite"),
+    case("Conv3D.apart", f(1, 2, 2, 2, 2), f(4, 2, 2, 3, 2),
+         attrs=_CONV3D | {"pad_mode": "pad", "pad": (3, 3, 3, 3, 3, 3), "dilations": (1, 1, 2, 2, 2)}, real=None,
+         grad="finite"),
     case("Argmax.first", f(2, 5), 0, None, real="P.Argmax(0)(a)", grad="none"),
     case("Argmin.first", f(2, 5), -2, None, real="P.Argmin(-2)(a)", grad="none"),
     case("Softmax.middle", f(2, 3, 4), (-2,), real="P.Softmax(-2)(a)", slopes=_OTHER),

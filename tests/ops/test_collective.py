@@ -1,8 +1,11 @@
 """Collectives in graphs and PYNATIVE: values and gradients against those of the whole data, and what is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends import mindspore as ms
@@ -302,6 +305,36 @@ def test_messages(mode):
     first, second = launch(main, ranks=2)
     np.testing.assert_array_equal(first, part(0))
     np.testing.assert_array_equal(second, part(0) * 5 + part(1))
+
+
+class Noted:
+    """A builder that returns what it is asked for."""
+
+    def emit(self, op_type, *operands, **attrs):
+        return op_type, operands, attrs
+
+
+def test_the_gradient_of_a_message_goes_back():
+    x = SimpleNamespace(abstract=TensorType(dtype=dtype("float16"), shape=(2, 3)))
+    attrs = {"sr_tag": 3, "dest_rank": 1, "group": "go", "group_back": "back"}
+    (came,) = find("Send").grad(Noted(), [x], None, "slope", attrs)
+    back = {"sr_tag": 3, "group": "back", "group_back": "go"}
+    assert came == ("Receive", ("slope",), back | {"src_rank": 1, "shape": (2, 3), "dtype": dtype("float16")})
+    attrs = {"sr_tag": 3, "src_rank": 1, "group": "go", "group_back": "back", "shape": (2, 3)}
+    assert find("Receive").grad(Noted(), [None], None, "slope", attrs) == [None]
+    ((op_type, (zeros, sent), _),) = find("Receive").grad(Noted(), [x], None, "slope", attrs)
+    assert (op_type, zeros.tolist(), zeros.dtype) == ("Depend", [[0] * 3] * 2, np.float16)
+    assert sent == ("Send", ("slope",), back | {"dest_rank": 1})
+
+
+def test_parts_of_one_rank_are_copies():
+    x = np.float32([1, 2])
+    for name in ("AllGatherV", "ReduceScatterV"):
+        made = find(name).kernel(x, (2,), **find(name).attrs)
+        assert made.tolist() == [1, 2]
+        assert not np.shares_memory(made, x)
+        assert find(name).kernel(x[:0], (0,), **find(name).attrs).shape == ()  # what is empty is a number
+    assert find("Barrier").kernel(group="x") == ()
 
 
 class Twice(nn.Cell):

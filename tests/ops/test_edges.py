@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from ops.evaluator import Builder, Value
 
-from dumpsim.core.abstract import ScalarType, StringType, TensorType
+from dumpsim.core.abstract import MonadType, ScalarType, StringType, TensorType
 from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.ops.cpu import on_target
+from dumpsim.ops.gradient import shape_of
+from dumpsim.ops.rules import broadcast
 from dumpsim.ops.table import find
 
 
@@ -360,3 +363,36 @@ def test_a_clamp_without_limits_passes_everything():
     out = b.emit("ClampScalar", x, None, None)
     assert out.content is x.content
     assert find("ClampScalar").grad(b, [x, None, None], out, "slope", {}) == ("slope", None, None)
+
+
+def test_extents_known_at_run_time_are_those_of_the_other_operand():
+    assert broadcast("Add", (2, -1), (2, 3)) == broadcast("Add", (2, 3), (2, -1)) == (2, 3)
+    assert broadcast("Add", (-1, 3), (1, 1)) == broadcast("Add", (1, 1), (-1, 3)) == (-1, 3)
+    assert shape_of(2.5) == shape_of(value(np.float32(1))) == ()
+    assert shape_of(np.zeros((2, 3))) == (2, 3)
+    with pytest.raises(UnsupportedError, match="known shape"):
+        shape_of(Value(TensorType(dtype=dtype("float32"), shape=(2, -1)), None))
+
+
+def test_the_gradient_of_joined_parts_of_one_symbol_is_split():
+    b, parts = Builder(), (value(np.ones((2, 1))), value(np.ones((2, 3))))
+    dout = value(np.arange(8.0).reshape(2, 4))
+    for operand in (parts, b.emit("MakeTuple", *parts)):
+        slopes, rest = find("Concat").grad(b, [operand, 1], None, dout, {})
+        assert [one.content.tolist() for one in slopes] == [[[0], [4]], [[1, 2, 3], [5, 6, 7]]]
+        assert rest is None
+
+
+def test_powers_of_whole_numbers_on_a_cpu():
+    """One that does not fit is the smallest number; of a real exponent it is a real number. [2.10 observed]"""
+    x = np.int32([2, -2, 3, 1])
+    own = on_target(find("Pow"), "CPU", [x]).kernel
+    assert own(x, np.int32([31, 31, 20, 40])).tolist() == [-(2**31), -(2**31), -(2**31), 1]
+    assert own(x, np.int32([30, 3, 2, 0])).tolist() == [2**30, -8, 9, 1]
+    assert own(x, np.float32([0.5, 2, 1, 3])).tolist() == pytest.approx([2**0.5, 4, 3, 1])
+
+
+def test_states_of_a_graph_are_monads():
+    state = MonadType()
+    assert find("UpdateState").infer([state, value(np.ones(2)).abstract], {}) is state
+    assert find("UpdateState").infer([value(np.ones(2)).abstract], {}) == state

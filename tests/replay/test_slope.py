@@ -198,3 +198,23 @@ def test_functions_of_a_cpu_lose_more():
         64, 64, 16, 16, 64, 64,
     ]  # fmt: skip
     assert not np.isnan(passed_on("exp", (np.inf,), (0.0,), "cpu"))
+
+
+UNITS = {
+    0: """negative positive absolute fabs copysign maximum minimum fmax fmin sign floor ceil trunc rint heaviside
+          floor_divide matmul""",  # exact, or in its own sum
+    1: "add subtract multiply square remainder fmod",  # rounded correctly
+    4: "divide true_divide sqrt reciprocal",  # within two units in the last place
+    8: """power exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 tanh sinh cosh sin cos tan arcsin arccos arctan
+          arcsinh arccosh arctanh hypot arctan2""",  # within four, as CUDA documents
+}
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_functions_are_as_accurate_as_a_device_documents(units):
+    names = UNITS[units].split()
+    assert {name for name, rule in MACHINES["device"].items() if rule.units == units} == set(names)
+    # powers round their argument, quotients may be rounded to the next integer, and the others take less
+    for name in set(names) - {"matmul", "power", "exp", "exp2", "remainder", "fmod", "arcsin", "arccos", "arctanh"}:
+        values = (1.75, 0.5)[: getattr(np, name).nin]
+        assert passed_on(name, values, (0.0,) * len(values)) == 0  # exact operands pass nothing on
