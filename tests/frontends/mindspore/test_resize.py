@@ -45,6 +45,7 @@ def cover(given: int, wanted: int) -> np.ndarray:
     [
         (Inter.LINEAR, tent, (21, 30)), (Inter.LINEAR, tent, (7, 30)),
         (Inter.AREA, cover, (7, 9)), (Inter.AREA, cover, (5, 10)),
+        (Inter.AREA, cover, (15, 9)), (Inter.AREA, cover, (7, 20)),
     ],
 )  # fmt: skip
 def test_interpolation_is_a_product_of_matrices(how, matrix, size, kind):

@@ -246,6 +246,8 @@ def differs(backend, left, right, turned, wanted):
         ((33, 16), (2, 8, 33), (True, True), (True, True)),
         ((8, 33), (2, 3, 3, 33), (False, True), (False, True)),  # a batch of products
         ((2, 33, 8), (33, 16), (True, False), (True, False)),
+        ((2, 33, 8), (33, 16), (True, False), (True, True)),  # one matrix in spite of its strides
+        ((33, 8), (2, 16, 33), (True, True), (True, True)),
         ((2, 8), (1, 8, 33), (False, False), (True, False)),  # the batch is a view of one matrix
         ((33, 8), (33,), (True, False), (False, True)),  # a product with a vector
         ((2, 3, 33), (33,), (False, False), (True, True)),
