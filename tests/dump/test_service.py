@@ -243,6 +243,51 @@ def test_host_operands_of_ascend_are_left_out(root):
     assert len(other.names()) == 5
 
 
+class Held:
+    """Bytes of a planned tensor, with their version."""
+
+    def __init__(self, array):
+        self.data, self.version = np.frombuffer(bytearray(array.tobytes()), np.uint8), 1
+
+    def __call__(self):
+        return self.data
+
+
+def planned_run(machine, run):
+    """A run of a planned graph; which of its tasks have functions before and after them, None without a plan."""
+    service = machine.service
+    service.run_begin(RunEvent(root_graph_id=0, graph_id=0, run_count=run))
+    followers = machine.plan.begin()
+    for number, follower in enumerate(followers or ()):
+        for step in follower or ():
+            if step is not None:
+                step(number, 1000)
+    service.run_end(RunEvent(root_graph_id=0, graph_id=0, run_count=run + 1))
+    return followers and [None if one is None else tuple(step is not None for step in one) for one in followers]
+
+
+@pytest.mark.parametrize(
+    ("profile", "history"), [("2.10/cpu", "0\n2\n"), ("2.10/gpu", "0\n2\n"), ("2.10/ascend_o0", None)]
+)
+def test_a_planned_run_is_in_the_history_and_has_its_files(root, profile, history):
+    machine = Machine(root, profile, iteration="0|2", dump_mode=1, kernels=["Add", "Mul"])
+    held = replace(ref(X, 0), read=Held(X))
+    empty = replace(ref(np.zeros((0, 2), np.float32), 1), read=Held(np.zeros(0)))
+    events = [
+        task(f"Default/{name}-op0", operands=[held, empty], outputs=[held]) for name in ("Exp", "Add", "Mul", "Log")
+    ]
+    machine.plan = machine.service.plan(events)
+    found = [planned_run(machine, run) for run in range(3)]
+    first = profile != "2.10/cpu"  # where inputs are read after the kernel, nothing is done before it
+    begun = (True, True)
+    assert found == [[None, begun, (first, True), None], (), [None, begun, (first, True), None]]
+    summary = machine.service.finish()
+    assert (summary.iterations, summary.tensors, dict(summary.skipped)) == ((0, 2), 8, {"no elements": 4})
+    assert {name.split("/")[2] for name in machine.names()} == {"0", "2"}
+    logged = [name for name in machine.files() if "global_execution" in name]
+    assert [(root / "rank_0" / name).read_text() for name in logged] == ([] if history is None else [history])
+
+
 def test_operators_of_another_kind_of_graph_are_named_and_not_dumped(root):
     for profile, model in (("seed/ascend_o0", 1), ("seed/ascend_o2", 0)):
         machine = Machine(root / profile[-2:], profile)
