@@ -52,14 +52,14 @@ class GlobalRow:
     op_name: str
     io: str
     slot: int
-    other_name: str = ""
-    verdict: str = ""
-    ranks: tuple[int, ...] = ()
-    outside: int = 0
-    count: int = 0
-    shape: tuple[int, ...] = ()
-    note: str = ""
-    source: str = ""
+    other_name: str
+    verdict: str
+    ranks: tuple[int, ...]
+    outside: int
+    count: int
+    shape: tuple[int, ...]
+    note: str
+    source: str
 
     @property
     def finding(self) -> bool:

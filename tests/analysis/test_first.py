@@ -769,3 +769,25 @@ def test_inputs_that_one_dump_alone_has_judge_nothing(tmp_path):
     assert [one.basis for one in dumpsim.first(tmp_path / "a", tmp_path / "b")] == ["order"]
     assert [one.basis for one in dumpsim.first(tmp_path / "b", tmp_path / "a")] == ["order"]
     assert [one.basis for one in dumpsim.first(tmp_path / "a", tmp_path / "c")] == ["inputs"]
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_of_values_from_outside_that_are_bad_alike_the_first_is_told(tmp_path, everything):
+    ops = [("Data", "a", [], [NAN]), ("Data", "b", [], [NAN]), ("Data", "c", [], [INF])]
+    told_of = [("given", "nan", "a"), ("given", "inf", "c")]
+    one = dumpsim.first(write(tmp_path / "one", ops), everything=everything)
+    assert [(found.kind, found.what, found.op_name) for found in one] == told_of
+    golden = [(kind, name, [], [GOOD]) for kind, name, _, _ in ops]
+    two = dumpsim.first(tmp_path / "one", write(tmp_path / "two", golden), everything=everything)
+    assert [(found.kind, found.what, found.op_name) for found in two] == [("given", "difference", "a")]
+
+
+def test_results_that_are_passed_on_are_counted_for_two_dumps(tmp_path):
+    v = [np.full((2, 2), float(n + 1), np.float32) for n in range(5)]
+    golden = chain(*v, kind="Mystery")
+    bad = [v[0], v[1] * 2, v[2] * 2, v[3] * 2, v[4] * 2]
+    a = write(tmp_path / "a", chain(*bad, kind="Mystery"))
+    b = write(tmp_path / "b", golden)
+    found = dumpsim.first(a, b, everything=True)
+    assert [(one.kind, one.op_name) for one in found] == [("made", "Default_Mystery-op0")]
+    assert (found.passed_on, found.operators, found.tensors) == (3, 4, 8)
