@@ -105,9 +105,11 @@ def test_a_ring_of_batched_messages():
         by_shape = comm_func.P2POp("irecv", (1,), (rank - 1) % 4, recv_dtype=ms.float32)
         _, one = comm_func.batch_isend_irecv([send, receive])
         again, _ = comm_func.batch_isend_irecv([by_shape, send])
-        return one.asnumpy().item(), again.asnumpy().item()
+        alone = receive if rank == 1 else send  # a batch of one message
+        last = comm_func.batch_isend_irecv([alone])[0].asnumpy().item() if rank < 2 else 0
+        return one.asnumpy().item(), again.asnumpy().item(), last if rank == 1 else 0
 
-    assert on_ranks(main, 4) == [(4, 4), (1, 1), (2, 2), (3, 3)]
+    assert on_ranks(main, 4) == [(4, 4, 0), (1, 1, 1), (2, 2, 0), (3, 3, 0)]
 
 
 def test_all_to_all():

@@ -7,6 +7,7 @@ from inprocess import fresh
 import dumpsim.frontends.mindspore as ms
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import context, nn
+from dumpsim.frontends.mindspore.parallel import _utils
 
 INPUT = np.ones((2, 3), np.float32)
 
@@ -43,3 +44,25 @@ def test_what_runs_on_one_device_runs(monkeypatch, given):
     with fresh("O0", monkeypatch):
         context.set_auto_parallel_context(**given)
         np.testing.assert_array_equal(run(), INPUT)
+
+
+def test_rank_and_number_of_devices_are_those_of_the_settings(monkeypatch):
+    with fresh("O0", monkeypatch):
+        context.set_auto_parallel_context(device_num=8, global_rank=3)
+        assert (_utils._get_global_rank(), _utils._get_device_num()) == (0, 1)  # stand_alone
+        for mode in ("data_parallel", "semi_auto_parallel"):
+            context.set_auto_parallel_context(parallel_mode=mode)
+            assert (_utils._get_global_rank(), _utils._get_device_num()) == (3, 8)
+        context.reset_auto_parallel_context()
+        context.set_auto_parallel_context(parallel_mode="data_parallel")
+        assert (_utils._get_global_rank(), _utils._get_device_num()) == (0, 1)
+
+
+@pytest.mark.parametrize("mode", _utils.ParallelMode.MODE_LIST)
+def test_the_modes_that_broadcast_parameters(mode):
+    _utils._parameter_broadcast_check(mode, False)
+    if mode in ("data_parallel", "hybrid_parallel"):
+        _utils._parameter_broadcast_check(mode, True)
+    else:
+        with pytest.raises(ValueError, match=f"do not support parameter broadcast, parallel_mode: {mode}, "):
+            _utils._parameter_broadcast_check(mode, True)

@@ -248,6 +248,18 @@ def test_checkpoints_are_loaded_as_saved(tmp_path):
     np.testing.assert_array_equal(fresh[0].weight.asnumpy(), network[0].weight.asnumpy())
 
 
+def test_options_of_checkpoints_that_change_nothing_are_accepted(tmp_path):
+    network, path = nn.Dense(1, 1, "ones", "zeros"), tmp_path / "a.ckpt"
+    ms.save_checkpoint(
+        network, str(path), integrated_save=True, async_save=False, append_dict=None, enc_mode="AES-GCM", format="ckpt"
+    )
+    assert sorted(ms.load_checkpoint(str(path))) == ["bias", "weight"]
+    for options in ({"async_save": True}, {"format": "safetensors"}, {"enc_key": b"0" * 16}):
+        with pytest.raises(UnsupportedError, match="are not emulated"):
+            ms.save_checkpoint(network, str(tmp_path / "b.ckpt"), **options)
+    assert [found.name for found in tmp_path.iterdir()] == ["a.ckpt"]
+
+
 def test_invalid_checkpoints(tmp_path):
     path = tmp_path / "bad.ckpt"
     path.write_bytes(b"\x0a\xff\xff\xff\x7f")

@@ -9,7 +9,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from dumpsim.frontends.torchair._convert import Converter  # noqa: E402
 from dumpsim.frontends.torchair._table import overloads  # noqa: E402
-from tests.frontends.torchair.convertcases import agrees, described, recorded  # noqa: E402
+from tests.frontends.torchair.convertcases import agrees, converted, described, recorded  # noqa: E402
 
 # the first recorder could not trace these; they were recorded later
 _NO_KERNEL = "with arguments from the 'CPU' backend"
@@ -50,6 +50,15 @@ def test_conversions_that_were_recorded_later(row):
     for case in row["cases"]:
         ours = agrees(row, case)
         assert ours is None or case["error"].startswith(ours[: len(case["error"])]), case["call"]
+
+
+@pytest.mark.parametrize(
+    ("bias", "is_part"), [("f16[4]", True), ("f16[1,4]", True), ("f16[1,1]", False), ("f16[2,4]", False)]
+)
+def test_a_row_is_the_bias_of_a_product_as_a_vector_is(bias, is_part):
+    graph, results = converted("aten.addmm.default", f"{bias}, f16[2,3], f16[3,4]")
+    text = described(graph, results)[0].partition("{")[0]
+    assert text.startswith("MatMulV2(mat1, mat2, self)" if is_part else "MatMulV2(mat1, mat2)"), text
 
 
 def test_the_number_of_elements_of_an_open_shape():

@@ -75,6 +75,16 @@ def test_outputs_and_names_of_nodes():
     assert graph.add("Add", [first, first], {}).name == "Add_3"
 
 
+def test_a_list_of_symbols_only_says_so():
+    graph = GeGraph("g")
+    symbol = Ref(graph.add("Data", [], {"_host_tensor": True}))
+    base = {"N": 2, "axis": 0, "_force_unknown_shape": True}
+    assert graph.pack([symbol, symbol]).node.attrs == base | {"_inputs_all_sym": True}
+    mixed = graph.pack([symbol, 3], dtype=torch.int64)
+    assert (mixed.node.attrs, mixed.output.dtype) == (base, torch.int64)
+    assert mixed.node.inputs[1].node.value.item() == 3
+
+
 def test_values_that_are_saved_as_numpy_has_them():
     assert fx_dumper._array(torch.tensor([1.5], dtype=torch.bfloat16)).dtype == np.float32
     assert fx_dumper._array(torch.tensor([1.5], dtype=torch.float16)).dtype == np.float16
