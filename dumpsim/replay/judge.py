@@ -268,7 +268,7 @@ def _ignored(definition: OpDef, machine: str) -> frozenset[str]:
 
 def _readable(side: Side) -> Array:
     array = side.load()
-    if array.dtype.kind == "V" and array.dtype.names:
+    if array.dtype.names:
         raise Refusal(f"{from_numpy(array.dtype).name} is not recomputed")
     return array
 

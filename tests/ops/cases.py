@@ -1049,6 +1049,7 @@ OPTIONS = (
          tolerance=2e-5, slopes=_OTHER),
     case("LayerNorm.flat", f(4, 5), f(5), f(5), 1, 1, 1e-3, real="P.LayerNorm(1, 1, 1e-3)(a, b, c)", first=True,
          tolerance=2e-5, slopes=_OTHER),
+    case("RmsNorm.whole", f(3, 4), p(3, 4), 1e-6, real=None, grad="finite", first=True),
     case("PReLU.flat", f(4, 3), f(3), real="P.PReLU()(a, b)", slopes=_OTHER),
     case("GLU.first", f(4, 3), 0, real="P.GLU(0)(a)", slopes=_OTHER),
     case("IsClose.wide", f(2, 3), f(2, 3), 0.5, 0.25, False, real="G.IsClose(0.5, 0.25, False)(a, b)", grad="none"),

@@ -396,3 +396,18 @@ def test_states_of_a_graph_are_monads():
     state = MonadType()
     assert find("UpdateState").infer([state, value(np.ones(2)).abstract], {}) is state
     assert find("UpdateState").infer([value(np.ones(2)).abstract], {}) == state
+
+
+@pytest.mark.parametrize(("name", "of_output"), [
+    ("ReLU", True), ("Elu", True), ("ReLU6", False), ("FastGeLU", False), ("HSwish", False), ("HSigmoid", False),
+    ("Softplus", False), ("Sqrt", True), ("Rsqrt", True), ("Tanh", True), ("Sigmoid", True), ("Atan", False),
+    ("ACos", False), ("Asin", False), ("Acosh", True), ("Asinh", True),
+])  # fmt: skip
+def test_a_gradient_operator_takes_what_the_rule_of_mindspore_gives_it(name, of_output):
+    """Files of a dump show which one it is, though often both give the same; most primitives name it."""
+    b, definition = Builder(), find(name)
+    x, dout = value(np.float32([1.25, 1.5])), value(np.float32([2, 3]))
+    operands = [x, *definition.defaults]
+    out = b.emit(name, *operands)
+    slope = definition.grad(b, operands, out, dout, {})[0]
+    assert [one for one in slope.inputs if one is not dout] == [out if of_output else x]
