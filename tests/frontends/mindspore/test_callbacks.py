@@ -52,6 +52,12 @@ def test_early_stopping(capsys, settings, monitor, epochs):
     assert capsys.readouterr().out == f"Epoch {epochs:05d}: early stopping\n"
 
 
+@pytest.mark.parametrize(("verbose", "values"), [(False, LOSSES), (True, [3.0, 2.0, 1.0]), (False, [2.0, 1.0])])
+def test_early_stopping_prints_only_a_stop_and_on_request(capsys, verbose, values):
+    run(t.EarlyStopping(monitor="loss", patience=2, verbose=verbose), values)
+    assert capsys.readouterr().out == ""
+
+
 def test_early_stopping_at_nan():
     assert len(run(t.EarlyStopping(monitor="loss", patience=1), [1.0, float("nan"), 1.0])) == 2
 

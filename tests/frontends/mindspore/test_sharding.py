@@ -8,6 +8,7 @@ import dumpsim.frontends.mindspore as ms
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.frontends.mindspore import context, nn
 from dumpsim.frontends.mindspore.parallel import _utils
+from dumpsim.frontends.mindspore.parallel._layout import check_strategies
 
 INPUT = np.ones((2, 3), np.float32)
 
@@ -66,3 +67,15 @@ def test_the_modes_that_broadcast_parameters(mode):
     else:
         with pytest.raises(ValueError, match=f"do not support parameter broadcast, parallel_mode: {mode}, "):
             _utils._parameter_broadcast_check(mode, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "nests"), [("Add", False, False), ("Add", True, True), ("GroupedMatmul", False, True)]
+)
+def test_some_primitives_take_rows_of_rows(name, own, nests):
+    layout = ms.Layout((2, 2), ("a", "b"))("a", "b")
+    if nests:
+        check_strategies(name, ((layout, layout), layout), None, own=own)
+    else:
+        with pytest.raises(TypeError, match="the value of strategy must be int type"):
+            check_strategies(name, ((layout, layout), layout), None, own=own)

@@ -265,7 +265,7 @@ class Model:
             batches = DatasetHelper.stepwise(valid_dataset)
             network = connect_network_with_dataset(network, batches)
         else:
-            batches = valid_dataset.create_tuple_iterator(num_epochs=1)
+            batches = valid_dataset.create_tuple_iterator()
         network.set_train(False)
         listed.notify("eval", "begin", context)
         listed.notify("eval", "epoch_begin", context)
