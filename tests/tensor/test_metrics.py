@@ -127,6 +127,44 @@ def test_notes_say_why_there_is_no_cosine():
     assert metrics([3.0], [4.0])["CosineSimilarity"].note == "This tensor is scalar."
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_extremes_and_nan_in_any_block(first):
+    """Of two blocks, either may have the extremes or the NaN."""
+    own = np.zeros(2 * module.BLOCK, np.float32)
+    at = 5 if first else module.BLOCK + 5
+    own[at : at + 2] = 3, -7
+    golden = np.ones_like(own)
+    found, expected = distance(own, golden), formulas(own, golden)
+    assert (found.max_absolute, found.max_relative) == (8.0, 8.0)
+    assert found.kullback_leibler == pytest.approx(expected["KullbackLeiblerDivergence"], rel=1e-9)
+    assert found.own_mean == pytest.approx(-4 / own.size, rel=1e-12)
+    own[at] = math.nan
+    found = distance(own, golden)
+    assert all(map(math.isnan, (found.max_absolute, found.max_relative, found.own_mean, found.kullback_leibler)))
+
+
+def test_a_cosine_is_never_above_one():
+    values = np.float32([0.1, 0.2, 0.3, 0.7] * 9)
+    found = [distance(values * np.float32(factor), values).cosine for factor in (0.1, 0.3, 1, 3, 7, 1e3)]
+    assert max(found) <= 1
+    assert min(found) == pytest.approx(1, rel=1e-6)
+
+
+def test_arrays_that_are_contiguous_and_unaligned_or_neither():
+    raw = np.frombuffer(b"\0" + np.arange(999, dtype=np.float32).tobytes(), np.uint8)[1:].view(np.float32)
+    assert not raw.flags.aligned
+    aligned = raw.copy()
+    assert distance(raw, aligned + 1) == distance(aligned, aligned + 1)
+    assert distance(np.repeat(aligned, 2)[::2], aligned + 1) == distance(aligned, aligned + 1)
+
+
+def test_complex_numbers_of_double_precision_keep_it():
+    own = np.array([complex(1e-300, 1e300)])
+    golden = np.array([complex(1, 1)])
+    assert distance(own, golden).max_absolute == math.inf  # beyond float32, as for real numbers
+    assert distance(own, golden).count == 2
+
+
 def test_no_elements():
     found = metrics(np.empty((0, 2)), np.empty((0, 2)))
     texts = [found[name].text for name in METRICS]

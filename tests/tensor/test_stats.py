@@ -267,6 +267,18 @@ def test_empty(dtype):
         assert math.isnan(found.avg)
 
 
+def test_nothing_in_another_byte_order():
+    assert statistics(np.zeros(0, ">f4")) == Statistics.empty() == statistics(np.zeros((3, 0), ">f4"), threads=2)
+
+
+def test_a_result_shows_every_statistic():
+    shown = repr(statistics([3.0, -1.0, 0.0, 2.0]))
+    assert shown == (
+        "Statistics(max=3.0, min=-1.0, avg=1.0, l2norm=3.7416573867739413, count=4, negative=1, positive=2, zero=1, "
+        "nan=0, positive_inf=0, negative_inf=0)"
+    )
+
+
 @pytest.mark.parametrize("dtype", list(WIDER), ids=[t.name for t in WIDER])
 def test_narrow_types(dtype):
     x = np.arange(-8, 8, dtype=np.int8) if dtype.name == "int4" else np.arange(16, dtype=np.uint8)
