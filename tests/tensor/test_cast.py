@@ -219,6 +219,28 @@ def test_uint1_with_the_defect_of_mindspore(count):
     assert got.tolist() == [1] * taken + [0] * (count - taken)
 
 
+def test_shapes_without_elements_and_up_to_the_limit():
+    for name in ("float32", "bfloat16", "int4", "uint1"):
+        for shape in ((0,), (3, 0), (0, 1 << 48), (1 << 24, 0, 1 << 24)):
+            assert to_numpy(b"", name, shape).shape == shape
+        with pytest.raises(BadInputError, match="is not a shape that memory can hold"):
+            to_numpy(b"", name, (0, (1 << 48) + 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_that_have_the_type_already_are_copied(name):
+    codes = np.arange(8, dtype=f"u{np.dtype(ORACLE[name]).itemsize}")
+    if name == "hifloat8":  # its codes are uint8, which are numbers of another type
+        with pytest.raises(DtypeError, match="uint8 cannot become hifloat8"):
+            from_numpy(codes, name)
+        return
+    given = codes.view(ORACLE[name])
+    found = from_numpy(given, name)
+    assert found.dtype == given.dtype
+    assert bits(found).tolist() == codes.tolist()
+    assert not np.shares_memory(found, given)
+
+
 def test_widen_follows_the_dump():
     packed = np.array([[0x10, 0x32], [0x54, 0xF6]], np.uint8)
     assert widen(packed, "int4").tolist() == [[0, 1, 2, 3], [4, 5, 6, -1]]

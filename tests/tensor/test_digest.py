@@ -84,6 +84,11 @@ def test_types_strides_and_shapes():
         assert digest(arrays, algorithm, threads=3) == want
 
 
+def test_elements_that_are_longer_than_a_slab():
+    x = np.array(["a", "b", "c", "d"], "U300000")[::2]
+    assert digest([x], "md5") == expected([x], "md5")
+
+
 def test_several_slabs_of_a_strided_array():
     x = np.arange(3_000_001, dtype=np.int32)[::2]
     assert digest([x], "sha1") == expected([x], "sha1")
