@@ -239,3 +239,10 @@ def test_errors_in_a_tree_name_file_and_offset(tmp_path):
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UnreadableError, match=rf"{STAMP}: byte \d+: output 0 has 8 bytes, 5 are left"):
         list(dumpsim.open(tmp_path))
+
+
+def test_an_npy_file_of_any_name_is_one_result(tmp_path):
+    np.save(tmp_path / "odd.npy", np.ones(3, np.float32))
+    (entry,) = dumpsim.open(tmp_path / "odd.npy")
+    assert (entry.op_type, entry.op_name, entry.io, entry.slot, entry.timestamp) == ("", "odd", "output", 0, 0)
+    assert (entry.shape, entry.dtype) == ((3,), "float32")

@@ -414,3 +414,9 @@ def test_names_of_msnpy_files_have_the_last_word_of_the_operators_name(tmp_path,
         assert convert(dump([item(x)], name=name, op_name=op_name), out, "-t", "msnpy") == 0
         assert names(out) == [f"{stem}.input.0.ND.npy"]
         assert np.array_equal(np.load(out / f"{stem}.input.0.ND.npy"), x)
+
+
+def test_bits_without_a_shape_are_eight_a_byte(tmp_path, dump):
+    raw = np.array([0b10100000, 0b00000001, 0xFF], np.uint8)
+    assert convert(dump([item(raw.tobytes(), dtype="uint1", shape=())]), tmp_path / "out") == 0
+    assert np.load(tmp_path / "out" / f"{STEM}.input.0.npy").tolist() == np.unpackbits(raw).tolist()
