@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.options import CompileOptions
 from dumpsim.device.chip import chip
 from dumpsim.graph.ge.streams import schedule
@@ -150,3 +152,13 @@ def test_prices_of_kernels(net, operators, compile_graph):
         "compute": {"Neg": 1000 + 6, "Split": 1000 + 1 + 2},
         "memory": {"Neg": 1000 + 4 * (6 + 6), "Split": 1000 + 4 * (3 + 1 + 2)},
     }
+
+
+def test_a_parameter_of_another_graph_is_refused(net, operators):
+    """The error names the parameter and the kernel graph."""
+    b, other = net(), net()
+    stranger = other.input("stranger", (2,))
+    graph = replace(b.kernel_graph(b.op("Add", b.input("x", (2,)), stranger)), graph_id=7)
+    with pytest.raises(UnsupportedError, match=r"'stranger' is not a parameter of its graph") as error:
+        plan_graph(graph, chip("CPU"), CompileOptions(), operators)
+    assert "kernel graph 7" in str(error.value)

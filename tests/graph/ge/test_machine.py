@@ -10,6 +10,7 @@ from dumpsim.graph.ge.machine import (
     BN_REDUCE_GRAD,
     BN_UPDATE,
     BN_UPDATE_GRAD,
+    DROP_DO_MASK,
     Composition,
     Source,
     drop_gen_mask,
@@ -138,3 +139,15 @@ def test_a_composition_computes_and_infers_its_last_kernel():
     twice = Composition(definitions=(add, add), attrs=({}, {}), wiring=((whole(0), whole(1)), (member(0), whole(1))))
     assert twice.definition("AddAdd").infer(shown[:2], {}) == shown[0]
     np.testing.assert_allclose(twice.definition("AddAdd").kernel(x, x * 2), 5 * x)
+
+
+def test_the_product_with_a_mask_has_the_type_of_its_operand():
+    """Elements whose bit is 0 are zero, the others are divided by the probability to be kept."""
+    x = np.arange(1, 11, dtype=np.float32).reshape(2, 5)
+    mask = np.array([0b10110101, 0b10] + [0] * 14, np.uint8)  # the lowest bit comes first
+    kept = np.array([[1, 0, 1, 0, 1], [1, 0, 1, 0, 1]], np.float32)
+    y = DROP_DO_MASK.kernel(x, mask, 0.5)
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y, x * kept * 2)
+    kinds = [TensorType(dtype=dtype("float32"), shape=(2, 5)), TensorType(dtype=dtype("uint8"), shape=(16,))]
+    assert DROP_DO_MASK.infer(kinds, {}) is kinds[0]
