@@ -16,6 +16,7 @@ import pytest
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError
 from dumpsim.core.partname import machine
 from dumpsim.world import hub as hubs
+from dumpsim.world.client import connect
 from dumpsim.world.hub import LOCK_BYTES, Hub, _Connection, connect_timeout_s, endpoint
 from dumpsim.world.processes import Processes, _Member, reason
 from dumpsim.world.wire import LONGEST, Frames, encode
@@ -440,6 +441,7 @@ def test_locks_are_free_when_nobody_holds_them(hub):
 def test_times_of_a_hub(hub, monkeypatch):
     """Ranks that do not come, and a job in which no rank says anything while one waits."""
     assert Hub.__init__.__kwdefaults__["watchdog_s"] == 600
+    assert connect.__kwdefaults__["timeout_s"] == 120  # as long as HCCL waits for a connection [spec parallel 3.5]
     assert (hub.connect_s, hub.watchdog_s) == (connect_timeout_s(os.environ), 600)
     with Hub(1, environment={"MS_TOPO_TIMEOUT": "31"}) as other, Hub(1, connect_s=2.5) as third:
         assert (other.connect_s, third.connect_s) == (31, 2.5)
