@@ -60,7 +60,7 @@ def host_cells(values: NDArray[Any], names: Sequence[str], hashed: NDArray[Any] 
     """
     found: Statistics | None = None
     if any(name in NAMES for name in names):
-        found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
+        found = statistics(values, threads=_threads(values))
     hashed = values if hashed is None else hashed
     digests: dict[str, str] = {}
     cells: list[str] = []
@@ -118,8 +118,12 @@ def finite(values: NDArray[Any]) -> bool:
 
 def is_finite(values: NDArray[Any]) -> bool:
     """Return whether no element is infinite or NaN."""
-    found = statistics(values, threads=_THREADS if values.nbytes >= _LARGE else 1)
+    found = statistics(values, threads=_threads(values))
     return not (found.nan or found.positive_inf or found.negative_inf)
+
+
+def _threads(values: NDArray[Any]) -> int:
+    return _THREADS if values.nbytes >= _LARGE else 1
 
 
 def _sliced(values: NDArray[Any]) -> str:
