@@ -646,3 +646,36 @@ def test_threads_stop_when_one_of_them_fails(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         to_device(np.zeros((64, 64, 32, 32), np.float16), "NC1HWC0", threads=3)
     assert set(seen) <= {1, 2}
+
+
+def test_grouped_weights_without_channels():
+    for shape in ((0, 3, 2, 2), (4, 0, 2, 2)):
+        device = to_device(np.zeros(shape, np.float16), "FRACTAL_Z", groups=2)
+        assert device.shape == (0, 0, 16, 16)
+        same(to_host(device, "FRACTAL_Z", shape, groups=2), np.zeros(shape, np.float16))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"groups": True}, "True is not a number of groups"),
+        ({"groups": 2.0}, "2.0 is not a number of groups"),
+        ({"groups": -1}, "-1 is not a number of groups"),
+        ({"input_size": 4}, "does not take input_size"),
+        ({"hidden_size": 4}, "does not take input_size"),
+    ],
+)
+def test_options_that_no_weight_has(options, text):
+    with pytest.raises(FormatError, match=text):
+        to_device(np.zeros((4, 4, 1, 1), np.float16), "FRACTAL_Z", **options)
+
+
+@pytest.mark.parametrize("size", [0, -1, True, None])
+def test_sizes_of_recurrent_cells_are_positive(size):
+    with pytest.raises(FormatError, match=f"needs a positive hidden_size, got {size!r}"):
+        to_device(np.zeros((4, 4), np.float16), "FRACTAL_ZN_RNN", hidden_size=size, input_size=4)
+
+
+def test_channels_of_a_matrix_stay_where_they_are():
+    host = filled((3, 5), "float16")
+    same(to_device(host, "ChannelLast"), host)
