@@ -165,7 +165,6 @@ ReduceSum: reduce_sum
 ReduceMean: reduce_mean
 ReduceMax: amax reduce_max | amax | amax
 ReduceMin: amin reduce_min | amin | amin
-ReduceProd: reduce_prod
 ReduceAll: all reduce_all | all | all
 ReduceAny: any reduce_any | any | any
 Argmax: argmax | argmax | argmax

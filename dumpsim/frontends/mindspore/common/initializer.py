@@ -61,7 +61,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
     >>> initializer("ones", [2], mstype.int32).init_data().asnumpy()
     array([1, 1], dtype=int32)
     """
-    if isinstance(init, bool) or not isinstance(init, (Tensor, int, float, str, Initializer, np.number)):
+    if not isinstance(init, (Tensor, int, float, str, Initializer, np.number)):
         raise ScriptTypeError(
             "For 'initializer', the type of the 'init' argument should be 'Tensor', 'number', 'string' "
             f"or 'initializer', but got {type(init)}."

@@ -227,7 +227,7 @@ class Parameter(Tensor):
 
     @comm_fusion.setter
     def comm_fusion(self, value: int) -> None:
-        self._comm_fusion = check_non_negative_int(value, "comm_fusion")
+        self._comm_fusion = check_non_negative_int(value)
 
     @property
     def data(self) -> "Parameter":
@@ -267,6 +267,11 @@ class Parameter(Tensor):
             raise ScriptTypeError(
                 f"Parameter data must be [`Tensor`, `int`, `float`] or a kind of `Tensor` "
                 f"(like `Tensor`). But with type {type(data)}."
+            )
+        if isinstance(data, float) and self._dtype.kind in ("int", "uint"):
+            raise ScriptTypeError(
+                "Incoming Parameter dtype can not be converted to current dtype implicitly. Current dtype is "
+                f"{self._dtype.title}, and incoming is Float. Use .set_dtype(xxx) to change the dtype."
             )
         if isinstance(data, Tensor) and data.has_init:
             data.init_data()

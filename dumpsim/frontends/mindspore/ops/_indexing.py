@@ -21,6 +21,10 @@ class _OutOfRangeError(DumpsimError, IndexError):
     """The IndexError that ends a ``for`` over a tensor."""
 
 
+class _IndexTypeError(DumpsimError, IndexError):
+    """The IndexError for an index of another type. [2.10 observed]"""
+
+
 def get_item(tensor: Tensor, index: Any) -> Tensor:
     """Return the part of a tensor that an index selects.
 
@@ -54,6 +58,18 @@ def _as_tensor(item: Any) -> Tensor:
     if array.dtype.kind not in "biu":
         raise ScriptTypeError(f"an index of type {array.dtype}", where="Tensor index", allowed=("int", "bool"))
     return Tensor(array)
+
+
+def _unknown_index(item: Any) -> _IndexTypeError:
+    if isinstance(item, float):
+        return _IndexTypeError(
+            "Only support integers, slices(`:`), ellipsis(`...`), None, bool, tensor, int, list and tuple as index, "
+            f"but got {item} with type {type(item)}"
+        )
+    return _IndexTypeError(
+        f"Unsupported Python object type received: {type(item)}. Supported types for tensor indexing are: list, int, "
+        f"float, tuple, slice, ellipsis, None, array, bool, or Tensor. Received value: {item!r}"
+    )
 
 
 def _check_index(position: int, extent: int, axis: int) -> None:
@@ -116,10 +132,7 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
             end.append(position + 1)
             strides.append(1)
         else:
-            raise ScriptTypeError(
-                f"an index of type {type(item).__name__}", where="Tensor index",
-                allowed=("int", "slice", "None", "...", "Tensor", "list"),
-            )  # fmt: skip
+            raise _unknown_index(item)
     if whole:
         begin_mask = end_mask = sum(
             1 << axis for axis, item in enumerate(items) if isinstance(item, slice) and item == slice(None)

@@ -156,7 +156,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
         return input
     if mode == "constant":
         expect("ConstantPadND", input, pad, 0 if value is None else value)
-        if len(pad) % 2 or len(pad) > 2 * input.ndim:
+        if len(pad) % 2:
+            raise ScriptValueError(f"Length of padding must be even but got {len(pad)}")
+        if len(pad) > 2 * input.ndim:
             padded: Tensor = ops.pad(input, pad, mode, value)
             return padded
         return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])

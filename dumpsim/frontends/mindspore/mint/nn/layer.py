@@ -304,8 +304,8 @@ class GroupNorm(Cell):
 
     Examples
     --------
-    >>> GroupNorm(2, 4, affine=False).weight is None
-    True
+    >>> [p.name for p in GroupNorm(2, 4, affine=False).trainable_params()]
+    []
     """
 
     def __init__(
@@ -318,8 +318,9 @@ class GroupNorm(Cell):
     ) -> None:
         super().__init__()
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.weight: Any = _trained("ones", [num_channels], dtype, "weight") if affine else None
-        self.bias: Any = _trained("zeros", [num_channels], dtype, "bias") if affine else None
+        self.weight = _trained("ones", [num_channels], dtype, "weight")
+        self.bias = _trained("zeros", [num_channels], dtype, "bias")
+        self.weight.requires_grad = self.bias.requires_grad = affine  # they are there either way [2.10 observed]
 
     def construct(self, input: Any) -> Any:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -179,7 +179,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
                 f"For 'clip_by_value', the type of argument '{name}' must be not one of None, Tensor, float, int"
             )
     if not isinstance(x, Tensor):
-        return type(x)(clip_by_value(one, clip_value_min, clip_value_max) for one in x)
+        return tuple(clip_by_value(one, clip_value_min, clip_value_max) for one in x)
     result = x
     if clip_value_min is not None:
         result = maximum(result, cast_to(clip_value_min, x._dtype))

@@ -46,7 +46,6 @@ __all__ = [
     "reduce_max",
     "reduce_mean",
     "reduce_min",
-    "reduce_prod",
     "reduce_sum",
     "sort",
     "std",
@@ -189,11 +188,6 @@ def reduce_max(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
 def reduce_min(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
     """Smallest elements along axes."""
     return single("ReduceMin", [x, axis, keep_dims])
-
-
-def reduce_prod(x: Tensor, axis: Any = (), keep_dims: bool = False) -> Tensor:
-    """Product along axes, by the operator ReduceProd."""
-    return single("ReduceProd", [x, _axes(axis), keep_dims])
 
 
 def amax(input: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:

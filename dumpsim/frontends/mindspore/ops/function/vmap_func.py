@@ -56,6 +56,8 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
                 f"{second}."
             )
         results = [fn(*(_item(a, axis, i) for a, axis in zip(args, axes, strict=True))) for i in range(sizes[0])]
+        if out_axes is None:
+            raise ScriptRuntimeError("The 'out_axes' of 'vmap' cannot be a single None while 'fn' is not a 'CellList'.")
         return _stacked(results, out_axes)
 
     return mapped
@@ -117,6 +119,11 @@ def _stacked(results: list[Any], out_axes: Any) -> Any:
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise ScriptRuntimeError(
             f"The axis in vmap`s 'out_axes' can only be of type Int or None, but got {type(axis).__name__} {axis!r}."
+        )
+    rank = first.ndim + 1
+    if not -rank <= axis < rank:
+        raise ScriptRuntimeError(
+            f"The axis: {axis} in 'out_axes' is out of bounds for array of dimension [{-rank},{rank})."
         )
     return stack(results, axis)
 
