@@ -348,7 +348,7 @@ EVALUATED = [
 ]
 
 
-@pytest.mark.parametrize(("load", "wanted"), EVALUATED, ids=str)
+@pytest.mark.parametrize(("load", "wanted"), EVALUATED)
 def test_values_of_operands(load, wanted):
     items, pair, table = [5, 6], (7,), {"k": 8, 1.5: 9}
     thing, slotted = Thing(Thing()), Slotted()
