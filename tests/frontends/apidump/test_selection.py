@@ -109,6 +109,7 @@ START = "For 'api_dump_start',  current mode is '{}', 'scope' param set invalid,
         ({"mode": "range", "scope": ["a_0", "a_b"]}, ValueError, START.format("range")[:-2]
          + ". The interval endpoints should be in the 'Type_Name_ID' format."),
     ],
+    ids=lambda value: "text" if isinstance(value, str) else None,  # a set in a text has no order of its own
 )  # fmt: skip
 def test_arguments_that_are_refused(given, error, text):
     with pytest.raises(error) as caught:
