@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -398,6 +399,11 @@ def test_what_has_neither_values_nor_statistics_is_not_called_good(tmp_path):
     (place / "torch_api_dump_info.pkl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = dumpsim.first(tmp_path)
     assert (found.tensors, found.skipped) == (0, (("neither values nor statistics", 2),))
+    other = tmp_path / "other" / "rank0"
+    other.mkdir(parents=True)
+    shutil.copy(place / "torch_api_dump_info.pkl", other)
+    found = dumpsim.first(place.parent / "rank0", other)
+    assert (found.tensors, found.skipped) == (0, (("neither values nor common statistics", 2),))
 
 
 def test_the_average_and_the_norm_tell_too(tmp_path):

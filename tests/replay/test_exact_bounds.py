@@ -312,6 +312,10 @@ def test_an_output_is_rounded_once_to_its_type():
     assert excess(np.float16(third), third).excess <= 1
     assert excess(np.float16(third) + np.float16(2.0**-11), third).excess > 1
     assert excess(np.float16(0.5), 0.5).explained == 0  # nothing is rounded
+    for kind in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        number = np.dtype(getattr(ml_dtypes, kind)).type
+        assert excess(number(0.5), 0.5, kind=kind).explained == 0
+        assert excess(number(third), third, kind=kind).excess <= 1 < excess(number(0.5), third, kind=kind).excess
     found = excess(np.float16(0.5), 0.5 + 2.0**-13)
     assert found.explained == pytest.approx(2.0**-11 * (0.5 + 2.0**-13) + 2.0**-24)
     # an output as wide as what the machine computes in: its bound has the last rounding

@@ -342,6 +342,16 @@ def test_every_host_order(fmt, dialect):
             check_layout(host, fmt, host_format=order, dialect=dialect)
 
 
+@pytest.mark.parametrize(("fmt", "canonical"), [("NC1HWC0", "NCHW"), ("NDC1HWC0", "NCDHW")])
+def test_missing_axes_are_added_if_the_order_is_the_canonical_one(fmt, canonical):
+    """[spec mindspore 10.1]"""
+    for shape in [(3,), (3, 4), (3, 4, 5)]:
+        host = filled(shape, "float16")
+        same(to_device(host, fmt, host_format=canonical), to_device(host, fmt))
+        with pytest.raises(FormatError, match="needs . dimensions, got shape"):
+            to_device(host, fmt, host_format={"NCHW": "NHWC", "NCDHW": "NDHWC"}[canonical])
+
+
 @given(
     fmt=st.sampled_from(["NC1HWC0", "FRACTAL_Z", "C1HWNCoC0", "NHWC", "HWCN", "CHWN"]),
     shape=st.tuples(st.integers(0, 20), st.integers(0, 40), st.integers(0, 4), st.integers(0, 4)),
