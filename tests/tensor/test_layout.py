@@ -348,7 +348,7 @@ def test_missing_axes_are_added_if_the_order_is_the_canonical_one(fmt, canonical
     for shape in [(3,), (3, 4), (3, 4, 5)]:
         host = filled(shape, "float16")
         same(to_device(host, fmt, host_format=canonical), to_device(host, fmt))
-        with pytest.raises(FormatError, match="needs . dimensions, got shape"):
+        with pytest.raises(FormatError, match=r"needs . dimensions, got shape"):
             to_device(host, fmt, host_format={"NCHW": "NHWC", "NCDHW": "NDHWC"}[canonical])
 
 

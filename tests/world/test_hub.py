@@ -112,6 +112,20 @@ def test_collectives_and_messages(size):
     assert {rank: ending.kind for rank, ending in hub.endings.items()} == {0: "left", 1: "left", 2: "left"}
 
 
+def test_collectives_of_a_type_are_numbered_in_each_group():
+    """As between threads."""
+
+    def main(rank):
+        group = rank.client.group(WORLD)
+        calls = [Call(op=op, tensors=(("float32", (1,)),), reduce="sum") for op in ("AllReduce", "ReduceScatter")]
+        return [group.join(calls[which], lambda: ()).tag for which in (0, 1, 0, 0)]
+
+    with Hub(1).start() as hub:
+        (tags,) = in_threads(hub, main)
+    numbered = ("AllReduce", 0), ("ReduceScatter", 0), ("AllReduce", 1), ("AllReduce", 2)
+    assert tags == [f"{op}_{WORLD}_{number}" for op, number in numbered]
+
+
 def test_groups():
     def main(rank):
         number = rank.client.rank

@@ -188,5 +188,9 @@ def test_a_network_with_settings_of_its_own():
         init()
         with pytest.raises(UnsupportedError, match="search of strategies"):
             AutoParallel(Product(), "recursive_programming")(Tensor(INPUT))
+        AutoParallel(Product()).hsdp()
+        for other in ({"shard_size": 2}, {"optimizer_level": "level2"}):
+            with pytest.raises(UnsupportedError, match="another shard_size or optimizer_level is not emulated"):
+                AutoParallel(Product()).hsdp(**other)
 
     launch(search, 2, settings=SETTINGS)

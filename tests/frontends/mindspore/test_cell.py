@@ -165,6 +165,14 @@ def test_text_of_cells():
     )
 
 
+def test_convolutions_with_channels_last_on_a_gpu():
+    set_context(device_target="GPU")
+    net = nn.Conv2d(4, 6, (2, 3), group=2, data_format="NHWC")
+    assert net.weight.shape == (6, 2, 3, 2)  # its channels come last, too
+    with pytest.raises(ValueError, match="the 'format' 'NHWC' is not supported"):
+        net(Tensor(np.ones((2, 5, 7, 4), np.float32)))
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
