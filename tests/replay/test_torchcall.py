@@ -1,5 +1,7 @@
 """Calls of an API dump, recomputed by torch."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from smalltree import api
@@ -139,6 +141,38 @@ def test_a_recorded_call_is_judged_or_says_why_not(tmp_path, name, inputs, outpu
         assert (found.verdict, found.reason) == (("ok", "") if said == "ok" else ("suspect", said))
     else:
         assert found == Evidence.skip(said)
+
+
+def settings(**values):
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+POOLS = settings(kernel_size=(2, 3), stride=(None, 1, 2), padding=(0, 1))
+REDUCTIONS = settings(reduction=("mean", "sum", "none"))
+TRIED = {
+    "GELU": settings(approximate=("none", "tanh")), "Softmax": settings(dim=(-1, 1, 0, -2)),
+    "LogSoftmax": settings(dim=(-1, 1, 0, -2)), "MaxPool2d": POOLS, "AvgPool2d": POOLS,
+    "CrossEntropyLoss": settings(reduction=("mean", "sum"), label_smoothing=(0.0, 0.1)),
+    "MSELoss": REDUCTIONS, "L1Loss": REDUCTIONS, "SmoothL1Loss": REDUCTIONS, "BCELoss": REDUCTIONS,
+    "BCEWithLogitsLoss": REDUCTIONS,
+}  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "setting"), [(name, one) for name, found in TRIED.items() for one in found])
+def test_a_module_whose_settings_were_not_dumped_is_tried_with_usual_ones(tmp_path, name, setting):
+    import torch
+
+    generator = torch.Generator().manual_seed(5)
+    x, y = (torch.rand((2, 3, 7, 7), generator=generator) for _ in range(2))
+    given = [x] if "Pool" in name or name in ("GELU", "Softmax", "LogSoftmax") else [x, y]
+    if name == "CrossEntropyLoss":
+        given = [x[:, :, 0, 0], torch.tensor([2, 0])]
+    made = getattr(torch.nn, name)(**setting)(*given)
+    inputs = [(str(at), value.numpy()) for at, value in enumerate(given)]
+    for value, verdict in ((made, "ok"), (made + 0.7 * made.abs().max(), None)):
+        (call,) = calls(tmp_path / str(verdict), f"NN_{name}", inputs, [value.numpy()])
+        assert (torch_evidence(None, call).verdict == "ok") == (verdict == "ok")
 
 
 def test_calls_without_values_and_calls_of_others_are_not_recomputed(tmp_path):
