@@ -223,7 +223,7 @@ def test_index_errors():
         Tensor(X)[::0]
     with pytest.raises(UnsupportedError, match=r"ops\.gather_nd"):
         Tensor(X)[None, [0]]
-    with pytest.raises(TypeError, match="str"):
+    with pytest.raises(IndexError, match=r"<class 'str'>. Supported types"):
         Tensor(X)["a"]
 
 
