@@ -186,7 +186,7 @@ class Model:
         listed = CallbackList(_listed(callbacks))
         sink = dataset_sink_mode and get_context("device_target") != "CPU"  # the CPU has no data sink [observed 1.11]
         helper = DatasetHelper(train_dataset, sink, sink_size, epoch)
-        params = self._params("train", sink_size if sink and sink_size > 0 else batches, callbacks)
+        params = self._params("train", sink_size if dataset_sink_mode and sink_size > 0 else batches, callbacks)
         params.update(
             epoch_num=epoch - initial_epoch, dataset_sink_mode=sink, train_network=self.train_network,
             network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset=train_dataset,
