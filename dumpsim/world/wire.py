@@ -6,7 +6,7 @@ import struct
 import traceback
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeGuard
 
 from dumpsim.core import errors
 from dumpsim.core.communicator import Call
@@ -168,7 +168,12 @@ def encode_error(error: BaseException, *, trace: bool = False) -> dict[str, Any]
 def _known(kind: type) -> bool:
     """Whether `rebuild` can find a type by its name: an error of dumpsim or of Python."""
     found = getattr(errors, kind.__name__, None) or getattr(builtins, kind.__name__, None)
-    return found is kind and issubclass(kind, Exception)
+    return found is kind and _is_rebuilt(kind)
+
+
+def _is_rebuilt(kind: object) -> TypeGuard[type[Exception]]:
+    """Whether a type's errors can be made of a text alone; a group needs its members, which are not sent."""
+    return isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, ExceptionGroup)
 
 
 def rebuild(message: Mapping[str, Any]) -> BaseException:
@@ -185,7 +190,7 @@ def rebuild(message: Mapping[str, Any]) -> BaseException:
     """
     name, text = message["type"], message["text"]
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+    if not _is_rebuilt(kind):
         kind = RuntimeError
     error: Exception = kind.__new__(kind, *message.get("args", (text,)))
     if isinstance(error, DumpsimError):

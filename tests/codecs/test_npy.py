@@ -102,7 +102,7 @@ def with_header(version, text, data=b""):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("blanks", [0, 185, 186, 440, 5000, 9942])  # the header ends before, at and behind 256 and 512
+@pytest.mark.parametrize("blanks", [0, 185, 186, 440, 5000, 9942])  # the header ends before, at and after 256 and 512
 def test_every_version_is_read_with_blanks_inside_of_its_header(version, blanks, tmp_path):
     text = "{'descr': '<i2'," + " " * blanks + "'fortran_order': False, 'shape': (2,), }\n"
     (tmp_path / "a.npy").write_bytes(with_header(version, text, b"\x01\x00\x02\x00"))

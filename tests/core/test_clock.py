@@ -10,7 +10,7 @@ def test_the_virtual_clock_moves_only_when_it_is_advanced():
     assert clock.now_ns == START_NS == 1_700_000_000_000_000_000  # [design]
     assert [clock.stamp_us() for _ in range(3)] == [1_700_000_000_000_000 + n for n in range(3)]
     assert clock.now_ns == START_NS
-    clock.advance(2_999)  # 2.999 us: behind the stamps that were given
+    clock.advance(2_999)  # 2.999 us: still before the stamps that were given
     assert (clock.now_ns, clock.stamp_us()) == (START_NS + 2_999, 1_700_000_000_000_003)
     clock.advance(10_000)  # 12.999 us
     assert [clock.stamp_us() for _ in range(2)] == [1_700_000_000_000_012, 1_700_000_000_000_013]

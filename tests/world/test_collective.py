@@ -103,7 +103,7 @@ def test_shares_of_a_scatter_are_of_the_root_alone():
 
 
 def test_members_that_do_not_agree_read_the_bytes_as_their_own():
-    """As on a device that does not check: others' bytes, cut or with zeros behind."""
+    """As on a device that does not check: others' bytes, cut, or with zeros at the end."""
     calls = [
         Call(op="AllReduce", tensors=(("int32", (2,)),), reduce="sum"),
         Call(op="AllReduce", tensors=(("int16", (2, 3)),), reduce="sum"),

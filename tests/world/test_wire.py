@@ -167,6 +167,12 @@ def test_an_error_that_the_other_side_does_not_know_becomes_the_nearest_that_it_
         assert repr(rebuild({"type": name, "text": "t", "notes": []})) == "RuntimeError('t')"
 
 
+def test_a_group_of_errors_arrives_with_its_text():
+    found = rebuild(over_json(encode_error(ExceptionGroup("several", [ValueError("a"), KeyError("b")]))))
+    assert repr(found) == "Exception('ExceptionGroup: several (2 sub-exceptions)')"
+    assert repr(rebuild({"type": "ExceptionGroup", "text": "t", "notes": []})) == "RuntimeError('t')"
+
+
 def test_objects_in_an_error_stay_at_home():
     found = rebuild(over_json(encode_error(OSError(5, "bad", b"bytes"))))
     assert (type(found), str(found)) == (OSError, "[Errno 5] bad: b'bytes'")
