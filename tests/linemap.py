@@ -60,7 +60,8 @@ def record(root: Path, file: Path, arguments: Sequence[str]) -> int:
         settings.write_text(_SETTINGS.format(source=root / "dumpsim", data=folder / "lines", test=_TEST))
         (root / "sitecustomize.py").write_text(_START)  # programs of the tests find the checkout by PYTHONPATH
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "DUMPSIM"))}
-        environment |= {"PYTHONPATH": str(root), "COVERAGE_PROCESS_START": str(settings), _FILE: str(folder / "tests")}
+        environment |= {"PYTHONPATH": str(root), "PWD": str(root), _FILE: str(folder / "tests")}
+        environment["COVERAGE_PROCESS_START"] = str(settings)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.linemap", *arguments]
         code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
         everything = coverage.CoverageData(basename=str(folder / "all"))

@@ -397,7 +397,8 @@ class Copy:
 
     def _command(self, tests: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "DUMPSIM"))}
-        environment |= {"PYTHONPATH": str(self.path), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        environment |= {"PYTHONPATH": str(self.path), "PWD": str(self.path), "OMP_NUM_THREADS": "1"}
+        environment["OPENBLAS_NUM_THREADS"] = "1"
         return [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:xdist", *tests], environment
 
     def warm(self, tests: Sequence[str]) -> forkrun.Warm:
