@@ -8,7 +8,7 @@ that fails is run again without the mutation, so that a test that fails anyway k
 With a recording of which tests execute which lines (``--record lines.db tests dumpsim -n 2`` once, then ``--covered
 lines.db``) exactly those that execute the mutated line run, the quickest first. They run in forks of a warm process
 (``forkrun.py``), about a second a mutation, and where that cannot be, in a fresh interpreter. What survives under a
-``--budget`` of few seconds gives a lower bound.
+``--budget`` of few seconds gives a lower bound. Slow tests take part if they are recorded (``-m slow``).
 
 Mutations that change nothing that anybody could observe are listed, with the reason, in ``equivalent_mutants.json``.
 """
@@ -60,6 +60,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
 }
 _NAMED = 4  # test files that name most of what a module defines
 _QUICKEST = 60  # tests of a line that run first
+_EVEN_SLOW = ("-m", "")  # tests that a recording names run whatever their marks are
 _PATIENCE = 20  # seconds that any test may take, however quick it was
 
 _BINARY = {
@@ -404,7 +405,7 @@ class Copy:
     def warm(self, tests: Sequence[str]) -> forkrun.Warm:
         """A process that has collected the tests of some files."""
         command, environment = self._command(tests)
-        return forkrun.Warm(command, self.path, environment)
+        return forkrun.Warm([*command, *_EVEN_SLOW], self.path, environment)
 
     def run(self, tests: Sequence[str], timeout: float, *, only: Sequence[str] = ()) -> tuple[str, str]:
         """Run tests (`only` some of them) until one fails: ``passed``, ``failed`` with its name, or ``timeout``."""
@@ -413,7 +414,7 @@ class Copy:
         if only:
             (self.path / "chosen").write_text("\n".join(only), "utf-8")
             environment |= linemap.choice(self.path / "chosen")
-            command += ["-p", "tests.linemap"]
+            command += ["-p", "tests.linemap", *_EVEN_SLOW]
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 command, cwd=self.path, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
