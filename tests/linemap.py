@@ -253,13 +253,16 @@ class LineMap:
         """Tests that execute a line, and then others of the same files, each group in the order to run them.
 
         A statement outside of functions runs when its module is imported. For it, the first group are the tests that
-        execute a function which names what it defines, the second all that execute a function of the module.
+        execute a function which names what it defines, the second all that execute a function of the module. For a line
+        that nothing is known to execute, the second group are those, too: a process that was killed recorded nothing.
         """
         module = self.module(path)
         first, others = module.around(line)
         near = self._ordered(path, module.executing(first))
         if others is not None:
             far = module.executing(others) or self._importing(path)
+        elif not near:
+            far = module.executing(module.functions())
         else:
             files = {name.partition("::")[0] for name in near}
             far = {name for name in self.seconds if name.partition("::")[0] in files}
@@ -272,10 +275,6 @@ class LineMap:
         files = {name: self._root / name for name in {test.partition("::")[0] for test in self.seconds}}
         found = {name for name, file in files.items() if file.is_file() and pattern.search(file.read_text("utf-8"))}
         return {test for test in self.seconds if test.partition("::")[0] in found}
-
-    def at_import(self, path: str, line: int) -> bool:
-        """Whether a line runs when its module is imported."""
-        return self.module(path).around(line)[1] is not None
 
     def _ordered(self, path: str, names: Iterable[str]) -> list[str]:
         """Quick tests first; of a test with parameters one after the other tests' ones, those of the room first."""
@@ -296,6 +295,7 @@ class _Module:
     def __init__(self, text: str, recorded: str, tests: dict[str, bytes]) -> None:
         self._tests = tests
         self._tree = ast.parse(text)
+        self._bodies = [node for node in ast.walk(self._tree) if isinstance(node, _FUNCTION)]
         self._was: dict[int, int] = {}
         if text != recorded:
             self._was = _places(text, recorded)
@@ -312,10 +312,13 @@ class _Module:
         function, statement = _innermost(self._tree, line)
         if function is not None:
             return _header(statement), None
-        bodies = [node for node in ast.walk(self._tree) if isinstance(node, _FUNCTION)]
         names = _defined(self._tree, line)
-        users = [node for node in bodies if names & _names(node)]
-        return set().union(*map(_body, users)), set().union(*map(_body, bodies))
+        users = [node for node in self._bodies if names & _names(node)]
+        return set().union(*map(_body, users)), self.functions()
+
+    def functions(self) -> set[int]:
+        """Lines of all functions."""
+        return set().union(*map(_body, self._bodies))
 
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -486,8 +486,6 @@ class Covered:
     @classmethod
     def of(cls, site: Site, lines: linemap.LineMap, root: Path, budget: float) -> "Covered":
         near, far = lines.tests(site.path, site.line)
-        if not near and not lines.at_import(site.path, site.line):
-            far = []
         chosen, left = [], budget
         for name in [*near, *far]:
             left -= lines.seconds[name]
@@ -502,8 +500,8 @@ class Covered:
 
     def survived(self) -> str:
         """What to say of a mutation that none of them noticed."""
-        if not self.near and not self.far:
-            return "no test executes this line"
+        if not self.near:
+            return f"no test executes this line; {len(self.tests)} of {self.far} beside it"
         return f"{len(self.tests)} tests of {self.near} that execute the line and {self.far} beside them"
 
 

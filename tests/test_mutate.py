@@ -139,6 +139,7 @@ def near(value):
         return [one
                 for one in range(value)]
     raise ValueError(value)
+    return 0
 
 
 def far():
@@ -204,6 +205,8 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     assert tests("LIMIT):") == (near, shared)  # the program that the test starts is recorded too
     assert tests("for one in range(value)]")[0] == {head + "test_near"}
     assert tests("raise ValueError(value)")[0] == {head + "test_program"}
+    assert tests("return 0")[0] == set()
+    assert tests("return 0")[1] == every  # a program that was killed could have executed it
     assert tests("return inner")[0] == shared  # what a shared fixture executes, of all tests that use it
     assert tests("LIMIT = 3") == (near, shared)  # at import: the functions that use the name, then all
     table = linemap.LineMap(file, root).tests("dumpsim/core/table.py", 1)
@@ -218,7 +221,7 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     assert mutate.main([f"--root={root}", *options]) == 1
     output = capsys.readouterr().out
     assert len(re.findall("killed .*return 8\n    tests/core/test_number.py::test_shared", output, re.DOTALL)) == 1
-    assert output.count("no test executes this line") == 2
+    assert output.count("no test executes this line; 4 of 4 beside it") == 2
     assert "killed 2 of 4 (50.0%)" in output
 
 
