@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from dumpsim.cli import main
@@ -91,6 +92,16 @@ def test_no_page_is_wider_than_120_columns(monkeypatch, capsys):
     assert full != narrow
     assert 110 < max(len(line) for page in wide for line in page.splitlines()) <= 120
     assert all("Options:" in page for page in wide)
+
+
+def test_pages_are_set_for_120_columns_on_a_wider_terminal(monkeypatch):
+    """The parser leaves two columns free."""
+    commands = [get_command(app), *(entry.command for entry in COMMANDS)]
+    for columns, width in (("300", 118), ("121", 118), ("120", 118), ("119", 117)):
+        monkeypatch.setenv("COLUMNS", columns)
+        for command in commands:
+            context = command.make_context("dumpsim", [], resilient_parsing=True)
+            assert context.make_formatter().width == width
 
 
 def test_a_command_line_without_a_command_shows_the_page(monkeypatch):

@@ -1,6 +1,7 @@
 """ls, show and stat as a user types them."""
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from rebuild import rebuild
 from smalltree import api
 
 from dumpsim.cli import main
+from dumpsim.cli.selection import reads
 
 
 def dumpsim(*arguments, **options):
@@ -36,6 +38,30 @@ def dumpsim(*arguments, **options):
 def tree(tmp_path):
     rebuild("lenet_fwd", tmp_path)
     return tmp_path
+
+
+def test_a_reading_command_has_a_path_the_choice_of_tensors_and_its_own_options(tree):
+    called = []
+
+    @reads
+    def look(dump, first: bool = False, second: int = 3) -> None:
+        """Look at a dump."""
+        called.append((len(list(dump)), first, second))
+
+    choice = ["op", "op_type", "io", "slot", "dtype", "rank", "graph", "iteration", "step", "source"]
+    one, *others = inspect.signature(look).parameters.values()
+    assert (one.name, one.kind, one.default) == ("path", one.POSITIONAL_OR_KEYWORD, one.empty)
+    assert {each.kind for each in others} == {one.KEYWORD_ONLY}
+    assert [(each.name, each.default) for each in others] == [
+        *((name, None) for name in choice), ("first", False), ("second", 3)
+    ]  # fmt: skip
+    assert list(look.__annotations__) == ["path", *choice, "first", "second"]
+    assert (look.__name__, look.__doc__) == ("look", "Look at a dump.")
+    total = len(dumpsim("ls", tree, "--paths").stdout.splitlines())
+    look(tree, **dict.fromkeys(choice), first=True, second=5)
+    look(tree, **{**dict.fromkeys(choice), "io": "input"}, first=False, second=3)
+    assert called[0] == (total, True, 5)
+    assert 0 < called[1][0] < total
 
 
 def test_ls_is_tab_separated_when_piped(tree):

@@ -1,10 +1,13 @@
 """Unit tests of the hub and of launched processes: addresses, queues, lines, ends."""
 
+import contextlib
 import errno
 import fcntl
 import io
+import itertools
 import math
 import os
+import select
 import selectors
 import signal
 import socket
@@ -16,6 +19,7 @@ import pytest
 from dumpsim.core.errors import BadInputError, DeviceError, PeerError
 from dumpsim.core.partname import machine
 from dumpsim.world import hub as hubs
+from dumpsim.world import processes
 from dumpsim.world.client import connect
 from dumpsim.world.hub import LOCK_BYTES, Hub, _Connection, connect_timeout_s, endpoint
 from dumpsim.world.processes import Processes, _Member, reason
@@ -183,6 +187,84 @@ def test_complete_lines_of_a_process_are_forwarded():
     assert [one._print(member, read) for _ in range(3)] == [True, False, False]
     assert output.getvalue() == "ab\nc\n\ufffdd\ne\n"
     os.close(read)
+
+
+class Forwarded(io.StringIO):
+    """A stream that lets the process go on that has written to it."""
+
+    def __init__(self, go):
+        super().__init__()
+        self.go = go
+
+    def write(self, text):
+        with contextlib.suppress(BrokenPipeError):  # it has ended
+            os.write(self.go, b".")
+        return super().write(text)
+
+
+def test_lines_are_forwarded_while_processes_run(monkeypatch):
+    """Each of them writes a line, and ends after the line was forwarded."""
+    one, lost = object.__new__(Processes), []
+    one._members, one._order = [], []
+    monkeypatch.setattr(processes, "_POLL_S", 0.002)
+    for number in range(2):
+        (read, write), (wait, go) = os.pipe(), os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.write(write, b"line %d\nrest" % number)
+            came = select.select([wait], [], [], 5)[0]
+            os._exit(3 + number if came else 99)
+        for descriptor in (write, wait):
+            os.close(descriptor)
+        os.set_blocking(read, False)
+        one._members.append(_Member(pid, {read: Forwarded(go)}))
+    one._supervise(SimpleNamespace(lost=lambda rank, why: lost.append((rank, why))))
+    assert sorted(lost) == [(rank, f"its process has ended with exit code {3 + rank}") for rank in range(2)]
+    assert [member.reason for member in one._members] == [why for _, why in sorted(lost)]
+    assert not any(member.running for member in one._members)
+    for number, member in enumerate(one._members):
+        ((descriptor, output),) = member.outputs.items()
+        assert output.getvalue() == f"line {number}\nrest\n"
+        os.close(descriptor)
+        os.close(output.go)
+
+
+@pytest.mark.parametrize(("failed", "checks"), [([1], 12), ([], 0)])
+def test_ranks_have_ten_seconds_after_the_first_failure(monkeypatch, failed, checks):
+    """The clock goes on by a second whenever it is read; without a failure it is not."""
+    one, now = object.__new__(Processes), itertools.count()
+    one._order = failed
+    child = os.fork()
+    if not child:
+        time.sleep(60 if failed else 0.05)
+        os._exit(0)
+    one._members = [_Member(child, {})]
+    monkeypatch.setattr(processes, "_POLL_S", 0.001)
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=time.sleep))
+    one._supervise(SimpleNamespace(lost=lambda rank, why: None))
+    assert one._members[0].running is bool(failed)
+    assert next(now) == checks  # 0 for the failure, then 1 to 11
+    one._end_all()
+
+
+def test_a_process_that_does_not_end_has_no_reason(monkeypatch):
+    """50 ms after its socket has closed it still runs; the clock goes on by a tenth of that at each wait."""
+    one = object.__new__(Processes)
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    one._members = [_Member(child, {})]
+    waits = []
+    clock = SimpleNamespace(monotonic=lambda: len(waits) * 0.005, sleep=waits.append)
+    monkeypatch.setattr(processes, "time", clock)
+    assert one._explain(0) is None
+    assert len(waits) == 10
+    assert all(0 < each <= 0.005 for each in waits)
+    one._end_all()
+    waits.clear()
+    assert one._explain(0) is None  # another has reaped it, and will say why
+    assert len(waits) == 10
 
 
 def test_running_processes_are_killed_at_the_end():
@@ -518,6 +600,33 @@ def test_a_hub_serves_until_all_ranks_have_ended(hub):
     assert hub.environment(1) == {
         "RANK_ID": "1", "RANK_SIZE": "2", "DEVICE_ID": "1", "DUMPSIM_HUB": hub.address, "DUMPSIM_HUB_TOKEN": hub.token
     }  # fmt: skip
+
+
+def test_a_hub_that_closes_waits_for_its_thread():
+    done = []
+
+    class Slow(Hub):
+        def serve(self):
+            super().serve()
+            time.sleep(0.03)
+            done.append(self._selector.get_map() is not None)
+
+    with Slow(1).start() as made:
+        assert made._thread.daemon
+        assert made._thread.name == "dumpsim hub"
+    assert done == [True]  # before the selector was closed
+
+
+def test_no_descriptor_of_a_hub_stays_open():
+    before = len(os.listdir("/proc/self/fd"))
+    made = Hub(2)
+    opened = len(os.listdir("/proc/self/fd"))
+    assert opened > before
+    peer = Peer(made)
+    peer.hello()
+    made.close()
+    peer.socket.close()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_addresses_of_the_net_take_a_free_port():

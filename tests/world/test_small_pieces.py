@@ -294,6 +294,7 @@ def test_tensors_of_another_rank_are_read_where_they_lie():
         assert reader.read(path, block.size, "int8", (1,), 0).tolist() == [99]
         other.close()
         other.close()  # once
+        assert other.descriptor == -1
     finally:
         pool.close()
     with pytest.raises(UnreadableError, match="shared memory of another rank cannot be opened: No such file"):
