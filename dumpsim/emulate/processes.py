@@ -36,7 +36,7 @@ _ERRORS = ".err"  # suffix of a log: stderr of a worker, if it has a file of its
 _AROUND = 5  # lines to print around an error in the scheduler's log
 _ERROR = re.compile("ERROR|CRITICAL|Traceback|Error")
 _PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC = ctypes.CDLL(None)
 
 
 class _Interrupted(BaseException):
@@ -286,7 +286,7 @@ class Job:
                 self._say("There's worker exits with exception, kill all other workers.")
                 lost = self._scheduler is not None and self._scheduler.process.returncode
                 self._kill("the scheduler has given up" if lost else "another worker has failed", running)
-        return self._end_scheduler() or failed_at > 0
+        return self._end_scheduler() or bool(failed_at)
 
     def _look(self, running: Sequence[_Child]) -> None:
         """Print new lines of the logs, and wait a little for the end of a process."""

@@ -180,8 +180,6 @@ class Processes:
                 for key, _ in selector.select(_POLL_S):
                     if not self._print(self._members[key.data], key.fd):
                         selector.unregister(key.fd)
-                if not selector.get_map():
-                    time.sleep(_POLL_S)
                 for rank, member in enumerate(self._members):
                     if member.running and (found := os.waitpid(member.pid, os.WNOHANG))[0]:
                         member.reason, member.running = reason(found[1]), False

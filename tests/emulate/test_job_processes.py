@@ -336,6 +336,94 @@ def test_a_scheduler_is_told_once_of_each_end_and_its_failure_is_the_jobs(tmp_pa
     assert one._end_scheduler() is False
 
 
+class Steady(Process):
+    """A process that runs until it is killed."""
+
+    def __init__(self, pid=77):
+        super().__init__(None, pid=pid)
+        self.waits = []
+
+    def wait(self, timeout=None):
+        self.waits.append(timeout)
+        super().wait(timeout)
+
+
+@pytest.fixture
+def kills(monkeypatch):
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda pid, number: killed.append((pid, number)))
+    return killed
+
+
+@pytest.mark.parametrize("by", ["worker", "scheduler"])
+@pytest.mark.parametrize("stop", [True, False])
+def test_workers_have_two_seconds_after_the_first_failure(tmp_path, capfd, monkeypatch, kills, stop, by):
+    """The logs are looked at each half second; the others end by themselves at the twelfth look."""
+    one, now, looks = job(tmp_path, ""), [50.0], []
+    others = [Steady(pid=5), Steady(pid=6)]
+
+    def look(running):
+        looks.append([child.rank for child in running])
+        now[0] += 0.5
+        if kills or len(looks) == 12:
+            for process in others:
+                process.codes = [-9 if kills else 0]
+
+    monkeypatch.setattr(one, "_look", look)
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    one._workers = [_Child(rank, process, f"log {rank}") for rank, process in enumerate(others)]
+    if by == "worker":
+        one._workers.append(_Child(2, Process(3), "log 2"))
+    else:
+        one._scheduler = _Child(SCHEDULER, Process(None, None, 4), "log")
+        one._end_scheduler = lambda: False
+    assert one._wait(stop=stop) is True
+    first = 1 if by == "worker" else 3
+    assert len(looks) == (first + 5 + 1 if stop else 12)  # 2.5 s after the failure, and once more
+    assert kills == ([(5, 9), (6, 9)] if stop else [])
+    why = "another worker has failed" if by == "worker" else "the scheduler has given up"
+    assert [child.ending for child in one._workers[:2]] == [f"killed: {why}" if stop else "exit code 0"] * 2
+    assert one.code == (3 if by == "worker" else 0)
+    said = ["dumpsim msrun: Worker process 77 exit with exception: rank 2, exit code 3."] * (by == "worker")
+    said += ["dumpsim msrun: There's worker exits with exception, kill all other workers."] * stop
+    assert capfd.readouterr().err.splitlines() == said
+
+
+def test_the_code_of_a_job_is_that_of_the_first_failure(tmp_path, capfd):
+    one = job(tmp_path, "", plain=True)
+    one._workers = [_Child(0, Process(None, 5), "log"), _Child(1, Process(0), "log"), _Child(2, Process(-9), "log")]
+    one._look = lambda running: None
+    assert one._wait(stop=True) is True
+    assert one.code == 137
+    assert one._reported == {0, 1, 2}
+    one._workers = [_Child(0, Process(0), "log")]
+    assert one._wait(stop=True) is False
+
+
+def test_a_scheduler_has_ten_seconds_to_end_after_its_workers(tmp_path, monkeypatch, kills):
+    one, process = job(tmp_path, "", plain=True), Steady(pid=9)
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: 100.0 + len(process.waits)))
+    one._scheduler = _Child(SCHEDULER, process, "log")
+    assert one._end_scheduler() is False
+    assert process.waits == [0.1] * 11 + [None]  # then it was killed
+    assert kills == [(9, 9)]
+    one._scheduler = _Child(SCHEDULER, Process(None, None, 0), "log")
+    assert one._end_scheduler() is False
+    assert one._scheduler.killed == ""
+
+
+def test_logs_are_read_ten_times_a_second_or_when_a_process_ends(tmp_path, monkeypatch):
+    polls, registered = [], []
+    made = SimpleNamespace(poll=polls.append, register=lambda fd, events: registered.append((os.fstat(fd), events)))
+    monkeypatch.setattr(processes, "select", SimpleNamespace(poll=lambda: made, POLLIN=17))
+    before = len(os.listdir("/proc/self/fd"))
+    one = job(tmp_path, "")
+    one._look([_Child(0, Process(None, pid=os.getpid()), "log"), _Child(1, Process(None, pid=2**22 + 1), "log")])
+    assert polls == [100]  # ms
+    assert [events for _, events in registered] == [17]  # the other one has ended
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_ends_go_to_the_launcher_that_has_the_scheduler_and_come_from_the_others(tmp_path):
     said, waited = [], []
     claim = SimpleNamespace(
