@@ -124,7 +124,7 @@ class Spool:
         """Add an entry, with its fields in the order of `FileEntry`."""
         self._recent.append(fields)
         if len(self._recent) == _TOGETHER:
-            self._flush()
+            self._flush()  # early, since memory is limited
 
     def _flush(self) -> None:
         """Write the latest entries to disk, as one line."""

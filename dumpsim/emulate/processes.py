@@ -43,7 +43,6 @@ class _Interrupted(BaseException):
     """A signal stopped the launcher."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
         self.number = number
 
 
@@ -191,7 +190,6 @@ class Job:
             os.setsid()
             os.close(started)
             self._start()
-            sys.stdout.flush()
             nowhere = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(nowhere, descriptor)
@@ -204,7 +202,6 @@ class Job:
         finally:
             self._kill("the launcher failed")
             shutil.rmtree(self._accounts, ignore_errors=True)
-            sys.stdout.flush()
             os._exit(code)
 
     # ------------------------------------------------------------------- start

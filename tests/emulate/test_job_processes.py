@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -134,6 +135,7 @@ def test_a_job_in_the_background_leaves_an_account_of_its_end(tmp_path, capfd, f
     found = job(tmp_path, "echo out $RANK_ID; exit $RANK_ID", join=False)
     assert found.run() == 0
     (pid,) = forked
+    assert os.getsid(pid) == pid  # it does not end with the terminal
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     out, err = capfd.readouterr()
     assert [line.partition(",")[0] for line in out.splitlines()] == [
@@ -153,6 +155,28 @@ def test_a_job_in_the_background_that_cannot_start_says_so(tmp_path, capfd, fork
     assert found.run() == 1
     assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
     assert "FileNotFoundError" in capfd.readouterr().err
+
+
+def test_what_was_printed_before_a_job_in_the_background_is_printed_once(tmp_path, monkeypatch, forked):
+    with open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        print("before")
+        print("before", file=sys.stderr)
+        one = job(tmp_path, "true", join=False, ranks=(0,))
+        one.plan.warnings = []
+        assert one.run() == 0
+        os.waitpid(forked[0], 0)
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["before", "Start worker process with rank id:0"]
+    assert (tmp_path / "err").read_text() == "before\n"
+
+
+def test_no_descriptor_of_the_launcher_stays_open_and_no_output_is_lost_in_the_background(tmp_path, forked):
+    before = sorted(os.listdir("/proc/self/fd"))
+    assert job(tmp_path, "true", join=False, ranks=(0,)).run() == 0
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    os.waitpid(forked[0], 0)
 
 
 def test_all_the_others_of_a_job_in_the_background_run_on(tmp_path, capfd, forked):
@@ -471,12 +495,14 @@ def test_the_scheduler_ends_with_its_launcher(tmp_path, monkeypatch):
     hub = SimpleNamespace(lost=lambda rank, how: said.append((rank, how)), close=lambda: said.append("closed"))
     left = tmp_path / "left"
     left.mkdir()
-    monkeypatch.setattr(scheduler, "_END_S", 0.05)
+    waits = []
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 5.0 + len(waits), sleep=waits.append))
     monkeypatch.setattr(sys, "stdin", io.StringIO("3 exit code 7\n12 killed by SIGKILL\n"))
     monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getppid(), [str(left)]]))
     scheduler._listen(hub)
     assert said == [(3, "exit code 7"), (12, "killed by SIGKILL"), "closed"]
     assert left.is_dir()
+    assert waits == [0.01] * 10  # ten seconds, of which each look took one
 
     class Ended(Exception):
         pass
@@ -523,13 +549,21 @@ def test_a_scheduler_serves_its_hub_until_the_job_is_over(monkeypatch, capsys, t
     monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getpid(), []]))
     monkeypatch.setattr(scheduler, "Hub", Hub)
     monkeypatch.setattr(os, "_exit", lambda code: None)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    read, write = os.pipe()
+    threads = set(threading.enumerate())
+    monkeypatch.setattr(sys, "stdin", os.fdopen(read))
     if code is None:
         scheduler.main()
     else:
         with pytest.raises(SystemExit) as caught:
             scheduler.main()
         assert caught.value.code == code
+    # a launcher that still writes keeps no scheduler
+    (listener,) = set(threading.enumerate()) - threads
+    assert listener.daemon
+    os.close(write)
+    listener.join(5)
+    sys.stdin.close()
     assert made == [(2, {"address": "there", "token": "secret", "report": scheduler._report}), "in", "serve", "out"]
     assert capsys.readouterr().out == "The scheduler of 2 workers listens at [::1]:7.\nThe job is over.\n"
 

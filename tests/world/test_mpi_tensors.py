@@ -85,8 +85,8 @@ def library(monkeypatch):
 
 def together(calls, tensors, *, order="rank", before=0):
     """What each member gets, and the network."""
-    network, got, raised = Network(), [None] * SIZE, []
-    carriers = [MpiTensors(Side(network, rank)) for rank in range(SIZE)]
+    network, got, raised = Network(), [None] * len(calls), []
+    carriers = [MpiTensors(Side(network, rank)) for rank in range(len(calls))]
     for carrier in carriers:
         for _ in range(before):
             carrier.free(carrier.publish([np.zeros(1)], None)[1])
@@ -103,7 +103,7 @@ def together(calls, tensors, *, order="rank", before=0):
         except BaseException as error:
             raised.append(error)
 
-    threads = [threading.Thread(target=member, args=[rank]) for rank in range(SIZE)]
+    threads = [threading.Thread(target=member, args=[rank]) for rank in range(len(calls))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -151,6 +151,13 @@ def test_members_get_what_those_of_one_process_get_by_few_messages(call, message
     for rank, _, _, content in sorted(network.sent):
         found.setdefault(rank, []).append(len(content))
     assert {rank: sorted(sizes) for rank, sizes in found.items()} == messages
+
+
+def test_two_members_share_a_sum():
+    call = Call(op="AllReduce", tensors=(("int32", (6,)),), reduce="sum")
+    got, network = together([call] * 2, [[np.arange(6, dtype=np.int32)], [np.full(6, 10, np.int32)]])
+    assert [array.tolist() for (array,) in got] == [[*range(10, 16)]] * 2
+    assert [len(content) for *_, content in network.sent] == [12] * 4  # halves, to and from each other
 
 
 @pytest.mark.parametrize("elements", [0, 1, 2, 3, 4, 7])
