@@ -100,21 +100,22 @@ def fold(
     """
     if len(terms) == 1:
         return terms[0]
-    ufunc = _UFUNCS[reduce]
+    ufunc, kind = _UFUNCS[reduce], terms[0].dtype
+    add = _operation(ufunc, kind, mode)
     with np.errstate(all="ignore"):
         if order == "ring":
-            return _ring(terms, _operation(ufunc, terms[0].dtype, mode), start, total)
+            return _ring(terms, add, start, total)
         if order == "tree":
-            return _tree(list(terms), _operation(ufunc, terms[0].dtype, mode))
-        if order == "fp32acc" and _is_half(terms[0].dtype):
+            return _tree(list(terms), add)
+        if order == "fp32acc" and _is_half(kind):
             wide = to_single(terms[0])
             for term in terms[1:]:
                 wide = ufunc(wide, to_single(term))
-            return narrow(wide, from_numpy(terms[0].dtype), mode)[0]
+            return narrow(wide, from_numpy(kind), mode)[0]
         if order.startswith("random:"):
             draws = np.random.default_rng([int(order[len("random:") :]), *key])
             terms = [terms[at] for at in draws.permutation(len(terms))]
-        return _left(terms, _operation(ufunc, terms[0].dtype, mode))
+        return _left(terms, add)
 
 
 def folder(terms: Terms, group: str, index: int) -> Callable[[Sequence[Array], str], Array]:
@@ -321,8 +322,9 @@ def _tree(terms: list[Array], add: Add) -> Array:
 def _ring(terms: Sequence[Array], add: Add, start: int, total: int | None) -> Array:
     count = len(terms)
     flat = [term.reshape(-1) for term in terms]
-    result = np.empty_like(flat[0])
-    for chunk, begin, end in _chunks(count, start, flat[0].size, flat[0].size if total is None else total):
+    first = flat[0]
+    result = np.empty_like(first)
+    for chunk, begin, end in _chunks(count, start, first.size, first.size if total is None else total):
         turned = [flat[(chunk + 1 + at) % count][begin:end] for at in range(count)]
         result[begin:end] = _left(turned, add)
     return result.reshape(terms[0].shape)

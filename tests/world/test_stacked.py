@@ -1,5 +1,7 @@
 """Collectives of stacked members against those of members that call one by one."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -60,6 +62,25 @@ def test_collectives_that_move_tensors(kind):
     for axes in ((4, 0, 1), (4, 1, 0), (4, 0, 0), (4, -1, -2), (4, 1, 2)):
         check(Call(op="AlltoAll", tensors=((kind, (4, 8, 4)),), axes=axes), brought([(kind, (4, 8, 4))]), Terms())
     check(Call(op="Barrier"), [], Terms())
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 3), (1, 2, 3)])
+@pytest.mark.parametrize("root", range(SIZE))
+def test_the_tensors_of_the_root_are_taken_wherever_it_is_and_the_others_may_be_skipped(root, cuts):
+    kinds = (("float32", (2,)), ("int8", ()))
+    call, stacks = Call(op="Broadcast", tensors=kinds, root=root), brought(kinds)
+    found, wanted, _ = both(call, stacks, Terms(), cuts)
+    skipping, other = StackedCall(call, SIZE, Terms()), StackedCall(Call(op="AllGather", tensors=kinds), SIZE, Terms())
+    for first, end in itertools.pairwise([0, *cuts, SIZE]):
+        assert skipping.reads(first, end - first) is (root in range(first, end))
+        assert other.reads(first, end - first) is True
+        if root in range(first, end):
+            skipping.take([stack[first:end] for stack in stacks])
+        else:
+            skipping.skip(end - first)
+    shares = skipping.results("hccl_world_group", 5)
+    for mine in (*found, *wanted, *(shares.of(at) for at in range(SIZE))):
+        assert [array.tolist() for array in mine] == [stack[root].tolist() for stack in stacks]
 
 
 def test_equal_tensors_of_all_members():
