@@ -64,9 +64,6 @@ class Stacks(Frames):
         self._codes: dict[int, CodeType] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
     def keep(self, key: str, frame: FrameType | None, *, filtered: bool) -> None:
         """Store the stack from `frame` outwards."""
         self.put(key, self.places(frame, filtered))

@@ -139,6 +139,17 @@ def test_a_signal_amid_a_write_waits_for_its_end(signals):
     interrupts.restore()
 
 
+def test_a_signal_without_a_handler_ends_the_process_after_everything_is_written(signals, monkeypatch):
+    events = []
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    interrupts = Interrupts(lambda: events.append("written"), lambda: events.append("left"))
+    interrupts.install()
+    monkeypatch.setattr(os, "kill", lambda *given: events.append(given))
+    signal.raise_signal(signal.SIGTERM)
+    assert events == ["written", "left", (os.getpid(), signal.SIGTERM)]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL  # the system's end, not ours once more
+
+
 def test_other_threads_take_no_signals(signals):
     interrupts = Interrupts(lambda: None, lambda: None)
     thread = threading.Thread(target=interrupts.install)

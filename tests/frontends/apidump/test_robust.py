@@ -26,6 +26,9 @@ import dumpsim  # noqa: E402
 from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
 from dumpsim.core.errors import DumpWriteError  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.naming import Naming  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
+from dumpsim.frontends.apidump.selection import Request  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -876,6 +879,101 @@ def test_copies_and_pickles_in_a_dump(tmp_path, made):
         torch.save(net.state_dict(), tmp_path / "state.pt")
         dump.stop()
     assert set(torch.load(tmp_path / "state.pt", weights_only=True)) == set(net.state_dict())
+
+
+def _doubled(module, given, result):
+    return result * 2
+
+
+def test_copies_of_a_module_with_hooks_of_the_user_compute_as_it_does(tmp_path, made):
+    net = nn.Sequential(nn.ReLU())
+    net[0].register_forward_hook(_doubled)
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="statistics")
+        net(X)
+        twin, loaded = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+        for one in (twin, loaded):
+            assert torch.equal(one(X), 2 * X)
+        dump.stop()
+    assert made.records["NN_ReLU_0_forward_output"].max == 2.0
+    for one in (net, twin, loaded):
+        assert torch.equal(one(X), 2 * X)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_thread_that_outlives_the_dump_computes_as_before(tmp_path, made, exact):
+    first, stopped, found = threading.Event(), threading.Event(), []
+
+    def work():
+        found.append(F.relu(X))
+        first.set()
+        stopped.wait(20)
+        found.append(F.relu(-X))
+
+    with Session(nn.ReLU(), tmp_path, exact=exact) as session:
+        session.start(Request())
+        thread = threading.Thread(target=work)
+        thread.start()
+        first.wait(20)
+        session.stop()
+    stopped.set()
+    thread.join()
+    assert [one.tolist() for one in found] == [X.tolist(), (0 * X).tolist()]
+    assert made.calls == {"Functional_relu_0"}
+
+
+def test_a_thread_that_announces_itself_has_records_outside_of_modules(tmp_path, made):
+    """A new thread does so by its profile function, of which no line is traced: here an older one calls it."""
+    begun, net = threading.Event(), nn.Sequential(nn.ReLU())
+
+    def work():
+        begun.wait(20)
+        F.relu(X)  # not recorded: the thread is older than the dump
+        threading.getprofile()(sys._getframe(), "call", None)
+        F.relu(X)
+        net(X)
+        F.relu(X)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="statistics")
+        begun.set()
+        thread.join()
+        dump.stop()
+    assert [line for line in made.lines if line.startswith("Functional") and "output" in line] == [
+        "Functional_relu_0_forward_output",
+        "Functional_relu_1_forward_output",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "exact", "said"),
+    [
+        (Naming, "identify", False, {"call site: OSError": 2}),  # sigmoid and neg
+        (Naming, "identify", True, {"call site: OSError": 2}),
+        (Session, "returned", False, {"record: OSError": 2}),  # two modules
+        (Session, "returned", True, {"record: OSError": 4}),  # each with a hook for its LAYER and one for its NN
+    ],
+)
+def test_errors_of_the_dump_stay_inside(tmp_path, monkeypatch, owner, name, exact, said):
+    def fail(*_):
+        raise OSError("no room")
+
+    class Two(Net):
+        def forward(self, x):
+            return self.head_d(torch.neg(torch.sigmoid(self.fc(x))))
+
+    net = Two().eval()
+    bare = net(X)
+    with Session(net, tmp_path, retain_backward=True, exact=exact) as session:
+        session.start(Request())
+        monkeypatch.setattr(owner, name, fail)
+        result = net(X)
+        monkeypatch.undo()
+        assert dict(session.skipped) == said
+        session.stop()
+    assert torch.equal(result, bare)
 
 
 @pytest.mark.parametrize("kind", ["all", "statistics"])
