@@ -112,8 +112,8 @@ class Iteration:
         self._steps = steps
         self._control = control
         self._enabled = enabled
-        self.moment = Moment(number=counter.current)
-        self.capturing = False
+        self.moment: Moment
+        self.capturing: bool
         self._look(0, 0)
 
     def coming(self, root: object, *, dataset: bool) -> int:

@@ -22,6 +22,17 @@ def said(ref, **how):
     return found.format, found.stored_dtype.name, found.shape, found.nbytes
 
 
+def test_tensors_are_converted_to_the_hosts_form_unless_told():
+    assert Conversion() == Conversion(to_host=True, raw=False, rank4=False, float32=True, sample=None, bug_compat=False)
+    plain, other = ref(X), ref(X, device="float16")
+    found = convert(plain, Conversion())
+    assert not found.owned  # it is the memory of the device
+    assert np.shares_memory(found.stored, plain.read())
+    found = convert(other, Conversion())
+    assert found.owned
+    assert not np.shares_memory(found.stored, other.read())
+
+
 @pytest.mark.parametrize(
     ("tensor", "how", "expected"),
     [

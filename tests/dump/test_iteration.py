@@ -35,6 +35,10 @@ def test_the_number_of_each_run(rule, runs, first, expected):
     assert numbers(rule, runs, first) == expected
 
 
+def test_a_moment_is_that_of_a_first_run_unless_told():
+    assert Moment(number=3) == Moment(number=3, run=0, time_ns=0)
+
+
 def test_a_run_is_dumped_where_its_number_is_selected():
     one = Iteration(IterationCounter("process"), Steps.parse("0|2"), DumpControl(), enabled=True)
     assert (one.capturing, one.moment) == (True, Moment(number=0, run=0, time_ns=0))

@@ -2,9 +2,11 @@
 
 import json
 import os
+from dataclasses import asdict, replace
 
 import pytest
 
+from dumpsim.core.errors import UnreadableError
 from dumpsim.dump.job import Account, JobAccounts, rank_text, write_json
 
 
@@ -18,6 +20,23 @@ def accounts(*found):
     for one in found:
         result.add(one)
     return result
+
+
+def test_an_account_that_is_not_told_otherwise_is_of_a_good_dump():
+    one = account(0)
+    assert (one.failed, one.notes) == (False, ())
+    assert Account(**{**asdict(one), "following": ""}) == replace(one, following="")
+
+
+def test_accounts_of_up_to_16_mib_are_read(tmp_path):
+    text = json.dumps(asdict(account(3))).ljust(16 << 20).encode()
+    (tmp_path / "a.json").write_bytes(text)
+    found = JobAccounts()
+    found.read(str(tmp_path))
+    assert found.document(4, {})["ranks"][3]["dumps"][0]["files"] == 6
+    (tmp_path / "a.json").write_bytes(text + b" ")
+    with pytest.raises(UnreadableError):
+        found.read(str(tmp_path))
 
 
 def test_ranks_that_differ_have_lines_of_their_own():

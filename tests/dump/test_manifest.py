@@ -3,15 +3,27 @@
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from dumpsim.core.errors import DumpWriteError
-from dumpsim.dump.manifest import Manifest, Spool
+from dumpsim.dump.manifest import BufferEntry, FileEntry, FindingEntry, LayoutEntry, Manifest, Spool
 
 HEAD = Manifest(
     dumpsim="0", profile="seed/cpu", target="CPU", chip="CPU", jit_level="O0", rank=0, device_id=0, clock="virtual",
     seed=0, overrides={}, config="", path="", asked=0, captured=0, skipped={}, tensors=0, rows=0, written_files=0,
     written_bytes=0, iterations=[], notes=[],
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [FileEntry, BufferEntry, LayoutEntry, FindingEntry, Manifest])
+def test_entries_do_not_change_and_have_no_other_fields(kind):
+    fields = dict.fromkeys(kind.model_fields)
+    entry = kind.model_construct(**fields)
+    name = next(iter(fields))
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(entry, name, "x")
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        kind.model_validate({"other": 1})
 
 
 @pytest.mark.parametrize("number", [0, 1, 255, 256, 257, 600])

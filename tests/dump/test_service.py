@@ -1,5 +1,6 @@
 """The dump pipeline driven by hand-made events, for every profile."""
 
+import csv
 import errno
 import gc
 import hashlib
@@ -220,6 +221,22 @@ def test_tensors_without_bytes_are_counted_as_skipped(root, profile):
     )
     assert summary.asked == 4 == summary.captured + sum(dict(summary.skipped).values())
     assert len(machine.names()) == summary.tensors == (2 if on_cpu else 3)
+
+
+@pytest.mark.parametrize(("profile", "rows"), [("2.10/gpu", True), ("2.10/ascend_o0", False), ("seed/gpu", True)])
+@pytest.mark.parametrize("data", ["statistic", "tensor", "full"])
+def test_a_tensor_without_elements_has_a_row_of_nulls_where_it_has_one(root, profile, rows, data):
+    machine = Machine(root, profile, saved_data=data)
+    machine.run(task(operands=[ref(np.zeros((0, 2), np.float32), 1)], outputs=[ref(X, 0)]))
+    summary = machine.service.finish()
+    rows = rows and data != "tensor"
+    assert (summary.asked, summary.captured, dict(summary.skipped)) == (2, 1 + rows, {} if rows else {"no elements": 1})
+    assert (summary.rows, summary.tensors) == ((1 + rows) * (data != "tensor"), data != "statistic")
+    if rows:
+        table = csv.DictReader(machine.find("statistic.csv").read_text().splitlines())
+        (row,) = (row for row in table if row["IO"] == "input")
+        assert (row["Slot"], row["Data Size"], row["Data Type"], row["Shape"][1:-1]) == ("1", "0", "float32", "0,2")
+        assert {row[name] for name in ("Max Value", "Min Value", "L2Norm Value")} == {"null"}
 
 
 def test_host_operands_of_ascend_are_left_out(root):

@@ -28,6 +28,12 @@ def test_a_context_makes_one_instance_of_a_class():
     assert RankContext().get(Counter) is not found
 
 
+def test_a_context_is_a_rank_that_is_alone_unless_told():
+    one = RankContext()
+    assert (one.rank, one.size, one.device_id, one.prefix, one.world.ranks) == (0, 1, 0, "", 1)
+    assert one.environment is os.environ
+
+
 def test_an_instance_can_be_replaced():
     context, mine = RankContext(), Counter()
     assert not context.has(Counter)

@@ -168,6 +168,29 @@ def test_the_number_of_foreign_connections_is_limited(monkeypatch):
         assert hub._connections == {}
 
 
+def test_how_much_a_hub_takes_from_those_it_does_not_know(hub, monkeypatch):
+    """64 connections more than ranks, five seconds for a hello, and 256 MiB for a rank that does not read."""
+    assert hubs._QUEUE == 256 << 20
+    family, place = endpoint(hub.address)
+    sockets = [socket.socket(family) for _ in range(2 + 64 + 1)]
+    for one in sockets:
+        one.connect(place)
+        hub._accept()
+        if one is sockets[-2]:
+            assert len(hub._connections) == 66
+    assert len(hub._connections) == 66
+    now = [0.0]
+    for connection in hub._connections.values():
+        connection.since = 100.0
+    next(iter(hub._connections.values())).since = 101.0
+    monkeypatch.setattr(hubs.time, "monotonic", lambda: now[0])
+    for now[0], left in ((105.0, 66), (105.1, 1), (106.0, 1), (106.1, 0)):
+        hub._look()
+        assert len(hub._connections) == left
+    for one in sockets:
+        one.close()
+
+
 def test_complete_lines_of_a_process_are_forwarded():
     read, write = os.pipe()
     os.set_blocking(read, False)

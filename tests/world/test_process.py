@@ -39,6 +39,22 @@ def states():
 
 
 @pytest.mark.parametrize("known", [True, False])
+def test_the_states_of_seeds_are_bytes_where_the_layout_is_known(known, monkeypatch):
+    if known and not twister._python_is_known():
+        pytest.skip("another layout of this Python")
+    if not known:
+        monkeypatch.setattr(twister, "_python_is_known", lambda: False)
+        monkeypatch.setattr(twister, "_numpy_pair_offset", lambda: 0)
+    for of in (PythonRandom, NumpyRandom):
+        for state in (of.seeded.__wrapped__(9), of.take()):
+            assert len(state.words) == (4 * 625 if known else 0)
+            assert (state.whole is None) is known
+        of.install(of.seeded.__wrapped__(9))
+    assert random.random() == random.Random(9).random()
+    assert np.random.rand() == np.random.RandomState(9).rand()
+
+
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("second", DRAWS)
 @pytest.mark.parametrize("first", DRAWS)
 def test_two_ranks_draw_as_they_would_alone(first, second, known, monkeypatch):
