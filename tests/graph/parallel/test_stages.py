@@ -6,21 +6,16 @@ What is compared of each node: operator, operands, instance name, scope, attribu
 import pytest
 from graph.parallel.replay import compare, load
 
-RATE = 0.99  # of nets that are equal in everything
+PARTS = 12
 
 
-def test_recorded_nets():
-    nets = load("nets", "moving")
-    chosen = dict(list(nets.items())[::12])
-    equal = [name for name, net in chosen.items() if not compare(net)]
-    assert len(equal) >= RATE * len(chosen), sorted(set(chosen) - set(equal))
-
-
-@pytest.mark.slow
-def test_all_recorded_nets():
-    nets = load("nets", "moving")
-    equal = [name for name, net in nets.items() if not compare(net)]
-    assert len(equal) >= RATE * len(nets), sorted(set(nets) - set(equal))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
+def test_recorded_nets(part):
+    """Each of the 414 nets, in parts."""
+    nets = dict(list(load("nets", "moving").items())[part::PARTS])
+    assert len(nets) >= 34
+    different = {name: problem for name, net in nets.items() if (problem := compare(net))}
+    assert not different
 
 
 def test_extremes_along_a_cut_axis():
