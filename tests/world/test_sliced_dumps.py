@@ -233,3 +233,191 @@ def test_a_lookup_in_a_cut_table(tmp_path):
     found = compare_global(tmp_path / "many" / "dump", tmp_path / "one" / "dump", match="order")
     assert found.ok, [row.as_dict() for row in found.findings]
     assert {("Gather", "input", 0), ("ReLU", "output", 0)} <= {(row.op_type, row.io, row.slot) for row in found}
+
+
+class Looked(nn.Cell):
+    """Rows that ranks hold parts of, an operator of three results, sums, means and maxima over ranks."""
+
+    def __init__(self):
+        super().__init__()
+        generator = np.random.default_rng(3)
+        for name, shape in {"rows": (8, 4), "gamma": (4,), "beta": (4,), "w": (4, 4)}.items():
+            value = generator.integers(-3, 4, shape).astype(np.float32)
+            setattr(self, name, Parameter(Tensor(value), name=name))
+        self.look = P.Gather().shard(((4, 1), (1,)))
+        self.norm = P.LayerNorm(-1, -1).shard(((2, 1), (1,), (1,)))
+        self.mul = P.MatMul().shard(((1, 2), (2, 2)))
+        self.scale = P.Mul().shard(((4, 1), (4, 1)))
+        self.reduce = [
+            P.ReduceSum().shard(((2, 2),)), P.ReduceMean().shard(((2, 2),)), P.ReduceMax().shard(((2, 2),))
+        ]  # fmt: skip
+        self.add = P.Add().shard(((2,), (2,)))
+
+    def construct(self, ids):
+        normal, mean, _ = self.norm(self.look(self.rows, ids, 0), self.gamma, self.beta)
+        product = self.scale(self.mul(normal, self.w), mean)
+        total, average, largest = self.reduce[0](product, 0), self.reduce[1](product, 0), self.reduce[2](product, 0)
+        return self.add(self.add(total, average), largest)
+
+
+def looked(mode):
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE, jit_config={"jit_level": "O0"})
+        ms.set_device("CPU", current().rank)
+        if mode:
+            init()
+            ms.set_auto_parallel_context(parallel_mode=mode, full_batch=True)
+        return Looked()(Tensor(np.arange(8, dtype=np.int32) * 3 % 8)).asnumpy()
+
+    return main
+
+
+def listed(root):
+    """The layouts in the manifest of each rank, which are the same: tensor, device matrix, map of each axis, shape."""
+    tables = [json.loads(path.read_text())["layouts"] for path in manifests_of(root)]
+    assert len(tables) == RANKS
+    assert all(table == tables[0] for table in tables)
+    assert {row["graph_id"] for row in tables[0]} == {tables[0][0]["graph_id"]}
+    found = []
+    for row in tables[0]:
+        shown = [",".join(map(str, row[name])) or "-" for name in ("device_matrix", "tensor_map", "shape")]
+        terms = "".join(f" terms {dim}" for dim in row["summed"])
+        name = row["op"].rpartition("/")[2]
+        name = f"Grad/{name}" if row["op"].startswith("Gradients") else name
+        found.append(f"{name} {row['io']} {row['slot']}: {' '.join(shown)}{terms}")
+    return found
+
+
+# Tensors in the order of execution, then weights and arguments: device matrix, map of the axes and shape of the whole
+# tensor follow from the strategies, terms from axes that are contracted (device dimensions count from the right).
+# What one device has as well is compared with it.
+TRAINED = """
+Grad/StridedSliceGrad-op0 output 0: 2,2 1,-1 8,4 terms 0
+Grad/AllReduce-op0 input 0: 2,2 1,-1 8,4 terms 0
+Grad/AllReduce-op0 output 0: 2,2 1,-1 8,4
+StridedSlice-op0 input 0: 4 -1,-1 8,8
+MatMul-op0 input 0: 2,2 1,-1 8,8
+MatMul-op0 input 1: 2,2 -1,0 8,16
+MatMul-op0 output 0: 2,2 1,0 8,16
+ReLU-op0 input 0: 2,2 1,0 8,16
+ReLU-op0 output 0: 2,2 1,0 8,16
+MatMul-op1 input 0: 2,2 1,0 8,16
+MatMul-op1 input 1: 2,2 0,-1 16,4
+AllReduce-op0 output 0: 2,2 1,-1 8,4
+MatMul-op1 output 0: 2,2 1,-1 8,4 terms 0
+AllReduce-op0 input 0: 2,2 1,-1 8,4 terms 0
+Grad/MatMul-op0 input 0: 2,2 1,-1 8,4
+Grad/MatMul-op0 input 1: 2,2 0,-1 16,4
+Grad/MatMul-op0 output 0: 2,2 1,0 8,16
+Grad/MatMul-op2 input 0: 2,2 1,0 8,16
+Grad/MatMul-op2 input 1: 2,2 1,-1 8,4
+Grad/MatMul-op2 output 0: 2,2 0,-1 16,4 terms 1
+Grad/AllReduce-op1 input 0: 2,2 0,-1 16,4 terms 1
+Grad/AllReduce-op1 output 0: 2,2 0,-1 16,4
+Grad/ReluGrad-op0 input 0: 2,2 1,0 8,16
+Grad/ReluGrad-op0 input 1: 2,2 1,0 8,16
+Grad/ReluGrad-op0 output 0: 2,2 1,0 8,16
+Grad/MatMul-op1 input 1: 2,2 1,0 8,16
+Grad/MatMul-op1 output 0: 2,2 -1,0 8,16 terms 1
+Grad/AllReduce-op0 input 0: 2,2 -1,0 8,16 terms 1
+Grad/AllReduce-op0 output 0: 2,2 -1,0 8,16
+StridedSlice-op0 input 0: 2,2 1,-1 8,4
+ReduceMean-op0 input 0: 4 0,-1 8,4
+RealDiv-op0 output 0: 4 - -
+ApplyMomentum-op0 input 0: 2,2 0,-1 16,4
+ApplyMomentum-op0 input 1: 2,2 0,-1 16,4
+ApplyMomentum-op0 input 3: 2,2 0,-1 16,4
+ApplyMomentum-op0 output 0: 2,2 0,-1 16,4
+ApplyMomentum-op1 input 0: 2,2 -1,0 8,16
+ApplyMomentum-op1 input 1: 2,2 -1,0 8,16
+ApplyMomentum-op1 input 3: 2,2 -1,0 8,16
+ApplyMomentum-op1 output 0: 2,2 -1,0 8,16
+net.w2 output 0: 2,2 0,-1 16,4
+net.w1 output 0: 2,2 -1,0 8,16
+inputs0 output 0: 4 -1,-1 8,8
+moments.net.w2 output 0: 2,2 0,-1 16,4
+moments.net.w1 output 0: 2,2 -1,0 8,16
+"""
+LOOKED_UP = """
+Sub-op0 input 0: 4 -1 8
+Gather-op0 input 0: 4 0,-1 8,4
+ReduceScatter-op0 output 0: 4 0,-1 8,4
+AllGather-op0 input 0: 4 0,-1 8,4
+LayerNorm-op0 input 0: 2,2 1,-1 8,4
+LayerNorm-op0 input 1: 2,2 -1 4
+LayerNorm-op0 input 2: 2,2 -1 4
+LayerNorm-op0 output 0: 2,2 1,-1 8,4
+LayerNorm-op0 output 1: 2,2 1,-1 8,1
+LayerNorm-op0 output 2: 2,2 1,-1 8,1
+AllGather-op1 input 0: 2,2 1,-1 8,4
+StridedSlice-op2 input 0: 2,2 1,-1 8,1
+MatMul-op0 input 0: 2,2 -1,1 8,4
+MatMul-op0 input 1: 2,2 1,0 4,4
+AllReduce-op0 output 0: 2,2 -1,0 8,4
+MatMul-op0 output 0: 2,2 -1,0 8,4 terms 1
+AllReduce-op0 input 0: 2,2 -1,0 8,4 terms 1
+Reshape-op0 input 0: 2,2 -1,0 8,4
+Mul-op1 input 0: 4 0,-1 8,4
+Mul-op1 input 1: 4 0,-1 8,1
+Mul-op1 output 0: 4 0,-1 8,4
+AllGather-op7 input 0: 4 0,-1 8,4
+AllGather-op3 input 0: 4 0,-1 8,4
+AllGather-op5 input 0: 4 0,-1 8,4
+ReduceMax-op0 input 0: 2,2 1,0 8,4
+AllReduce-op3 output 0: 2,2 0 4
+ReduceSum-op0 input 0: 2,2 1,0 8,4
+AllReduce-op1 output 0: 2,2 0 4
+ReduceSum-op0 output 0: 2,2 0 4 terms 1
+AllReduce-op1 input 0: 2,2 0 4 terms 1
+ReduceMean-op0 input 0: 2,2 1,0 8,4
+RealDiv-op0 output 0: 2,2 0 4
+AllGather-op8 input 0: 2,2 0 4
+AllGather-op4 input 0: 2,2 0 4
+AllGather-op6 input 0: 2,2 0 4
+Add-op0 input 0: 2,2 1 4
+Add-op0 input 1: 2,2 1 4
+Add-op0 output 0: 2,2 1 4
+Add-op1 input 0: 2,2 1 4
+Add-op1 input 1: 2,2 1 4
+Add-op1 output 0: 2,2 1 4
+AllGather-op9 input 0: 2,2 1 4
+w output 0: 2,2 1,0 4,4
+rows output 0: 4 0,-1 8,4
+beta output 0: 2,2 -1 4
+gamma output 0: 2,2 -1 4
+ids output 0: 4 -1 8
+"""
+WHOLE_GRAPH = """
+StridedSlice-op0 input 0: 4 -1,-1 8,8
+trans_Cast_2 input 0: 2,2 -1,0 8,16
+trans_Cast_4 input 0: 2,2 0,-1 16,4
+MatMul-op1 input 0: 2,2 1,0 8,16
+MatMul-op1 input 1: 2,2 0,-1 16,4
+AllReduce-op0 output 0: 2,2 1,-1 8,4
+MatMul-op1 output 0: 2,2 1,-1 8,4 terms 0
+AllReduce-op0 input 0: 2,2 1,-1 8,4 terms 0
+trans_TransData_6 input 0: 2,2 1,-1 8,4 terms 0
+AllGather-op0 input 0: 2,2 1,-1 8,4
+w2 output 0: 2,2 0,-1 16,4
+w1 output 0: 2,2 -1,0 8,16
+x output 0: 4 -1,-1 8,8
+"""
+
+
+@pytest.mark.parametrize(
+    ("main", "release", "table", "compared"),
+    [
+        (training, "2.10", TRAINED, 66),
+        (looked, "2.10", LOOKED_UP, 28),
+        (lambda mode: step(mode, "Ascend", "O2"), "seed", WHOLE_GRAPH, 9),
+    ],
+    ids=["training", "looked up", "whole graph"],
+)
+def test_the_manifests_list_the_tensors_whose_layouts_are_known(tmp_path, main, release, table, compared):
+    (expected,) = run(tmp_path / "one", main(""), 1, release)
+    for out in run(tmp_path / "many", main("semi_auto_parallel"), RANKS, release):
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+    found = compare_global(tmp_path / "many" / "dump", tmp_path / "one" / "dump", match="order")
+    assert found.ok, [row.as_dict() for row in found.findings]
+    assert len(list(found)) == compared
+    assert listed(tmp_path / "many" / "dump") == table.split("\n")[1:-1]

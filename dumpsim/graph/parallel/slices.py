@@ -46,9 +46,12 @@ class TensorSlices:
 
 def slices_of(program: Program) -> Iterator[TensorSlices]:
     """Yield the tensors of a program whose layouts are known; nothing for a network that is not split."""
-    sharding = program.sharding
-    if sharding is None:
-        return
+    if program.sharding is not None:  # the communication after a sum takes what the sum's operator gives
+        yield from dict.fromkeys(_every(program, program.sharding))
+
+
+def _every(program: Program, sharding: Sharding) -> Iterator[TensorSlices]:
+    """Yield the tensors of a split network, some of them twice."""
     for graph in program.kernel_graphs:
         graph_id = graph.model_id if graph.model_name else graph.graph_id  # as in dumps of whole graphs
         reduced = _reduced(graph)
