@@ -188,13 +188,11 @@ class Job:
         code = 1
         try:
             os.setsid()
-            os.close(started)
             self._start()
             nowhere = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(nowhere, descriptor)
             os.write(start, b"1")
-            os.close(start)
             code = int(self._wait(stop=False))
             self._finish()
         except BaseException:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -101,6 +103,81 @@ def test_a_signal_of_the_launcher_ends_all(tmp_path, capfd, monkeypatch):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_signals_while_a_job_ends_are_ignored(tmp_path, capfd, monkeypatch):
+    found = job(tmp_path, "exec sleep 100", ranks=(0,))
+    monkeypatch.setattr(found, "_look", lambda running: os.kill(os.getpid(), signal.SIGTERM))
+    kill, seen = found._kill, []
+
+    def interrupted(why, children=None):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            seen.append(signal.getsignal(number))
+        os.kill(os.getpid(), signal.SIGHUP)
+        kill(why, children)
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    monkeypatch.setattr(found, "_kill", interrupted)
+    assert found.run() == 143
+    assert seen[:3] == [signal.SIG_IGN] * 3
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    assert "dumpsim: rank 0: killed: the launcher got SIGTERM\n" in capfd.readouterr().err
+
+
+def test_a_launcher_that_fails_leaves_nothing_behind(tmp_path, capfd, monkeypatch):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    found = job(tmp_path, "exec sleep 100")
+    found.plan.tailed = ()
+
+    def fail(*, stop):
+        assert stop is True
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(found, "_wait", fail)
+    with pytest.raises(RuntimeError, match="a defect"):
+        found.run()
+    assert [child.ending for child in found._workers] == ["killed: the launcher failed"] * 2
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    assert not os.path.exists(found._accounts)
+
+
+def test_logs_of_a_job_without_a_directory_are_in_the_working_one(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert job(tmp_path, "exit 3", ranks=(0,), log_dir="").run() == 1
+    assert capfd.readouterr().err.endswith("exited with exception. Please check logs in directory: ..\n")
+    assert sorted(os.listdir(tmp_path)) == [SUMMARY, "worker_0.log"]
+
+
+def test_processes_have_sessions_of_their_own_and_cpus_by_their_places(tmp_path):
+    """The scheduler gets the words of its launcher, workers no input at all."""
+    asked = []
+    script = "echo ${RANK_ID} ${DUMPSIM_JOB_LAUNCHER}; echo err >&2; read word; echo got $word; exec sleep 100"
+    for plain in (False, True):
+        one = job(tmp_path / str(plain), "", ranks=(4, 5), plain=plain)
+        os.makedirs(one.plan.options.log_dir)
+        one.plan.binding = SimpleNamespace(cpus=lambda local: asked.append(local))
+        one._accounts = str(tmp_path / "accounts")
+        logs = [Path(one.plan.log(rank)) for rank in (SCHEDULER, 5)]
+        command = ["/bin/sh", "-c", script]
+        children = [one._child(rank, command, one.plan.log(rank)) for rank in (SCHEDULER, 5)]
+        children[0].process.stdin.write(b"a word\n")
+        children[0].process.stdin.flush()
+        assert children[1].process.stdin is None
+        deadline = time.monotonic() + 10
+        while not all("got" in log.read_text() for log in logs) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert [os.getsid(child.process.pid) for child in children] == [child.process.pid for child in children]
+        one._kill("a test", children)
+        assert [child.killed for child in children] == ["a test"] * 2
+        assert not os.path.exists(f"/proc/{children[0].process.pid}")
+        left = [str(tmp_path / "accounts"), *([one.plan.options.log_dir] if plain else [])]
+        told = json.dumps([os.getpid(), left])
+        assert logs[0].read_text() == f"-1 {told}\nerr\ngot a word\n"
+        assert logs[1].read_text() == ("5\ngot\n" if plain else "5\nerr\ngot\n")
+        assert os.path.exists(f"{logs[1]}.err") is plain
+        assert not os.path.exists(f"{logs[0]}.err")
+        children[0].process.stdin.close()
+    assert asked == [SCHEDULER, 1] * 2
+
+
 def test_a_process_ends_with_its_launcher_and_has_its_cpus(monkeypatch):
     """PR_SET_PDEATHSIG is 1, SIGKILL 9. [prctl(2)]"""
     done = []
@@ -177,6 +254,33 @@ def test_no_descriptor_of_the_launcher_stays_open_and_no_output_is_lost_in_the_b
     assert job(tmp_path, "true", join=False, ranks=(0,)).run() == 0
     assert sorted(os.listdir("/proc/self/fd")) == before
     os.waitpid(forked[0], 0)
+
+
+def test_a_job_in_the_background_has_no_terminal(tmp_path, capfd, forked):
+    script = f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    assert job(tmp_path, script, join=False, ranks=(0,)).run() == 0
+    try:
+        assert [os.readlink(f"/proc/{forked[0]}/fd/{number}") for number in range(3)] == ["/dev/null"] * 3
+    finally:
+        (tmp_path / "go").touch()
+        os.waitpid(forked[0], 0)
+
+
+def test_a_job_in_the_background_that_fails_leaves_nothing_behind(tmp_path, capfd, forked, monkeypatch):
+    found = job(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 100", join=False, ranks=(0,))
+
+    def fail(*, stop):
+        assert stop is False
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            time.sleep(0.01)
+        (tmp_path / "accounts").write_text(found._accounts)
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(found, "_wait", fail)
+    assert found.run() == 0  # it has started
+    assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
+    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
+    assert not os.path.exists((tmp_path / "accounts").read_text())
 
 
 def test_all_the_others_of_a_job_in_the_background_run_on(tmp_path, capfd, forked):
