@@ -10,7 +10,7 @@ from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.device.chip import OverflowMode
 from dumpsim.device.device import Device
 from dumpsim.device.overflow import narrow
-from dumpsim.device.packed import pack, unpack
+from dumpsim.device.packed import pack
 from dumpsim.graph.conversion import TRANS_DATA
 from dumpsim.graph.graph import Constant, Node
 from dumpsim.graph.program import Branch, Keep, KernelGraph, Loop, Move, Program, Repeat, Restore, Run, Step
@@ -372,14 +372,19 @@ class StackRun:
     def _put(self, slot: Slot, value: Any, values: dict[int, Value]) -> None:
         """Store a kernel's result as the device does."""
         root = slot.root
-        stored = _mapped(value, lambda array: self._stored(slot, np.asarray(array)), ranks=slot.device_dtype.bits < 8)
-        values[root.index] = stored.reshape(root.shape)
+        if isinstance(value, Stack):
+            values[root.index] = Stack(
+                [self._stored(slot, part, len(part)).reshape(len(part), *root.shape) for part in value.parts]
+            )
+        else:
+            values[root.index] = self._stored(slot, np.asarray(value)).reshape(root.shape)
 
-    def _stored(self, slot: Slot, values: Array) -> Array:
+    def _stored(self, slot: Slot, values: Array, ranks: int = 1) -> Array:
+        """Return a tensor of some ranks as the device stores it."""
         stored, _ = narrow(values, slot.device_dtype, self._mode)
-        if slot.device_dtype.bits < 8:
-            return unpack(pack(stored, slot.device_dtype.name), slot.device_dtype.name, slot.shape)
-        if stored.size % max(1, prod(slot.shape)):
+        if slot.device_dtype.bits == 1:
+            pack(stored, slot.device_dtype.name)  # refuses numbers that do not fit into a bit
+        if stored.size != ranks * prod(slot.shape):
             raise DeviceError(f"the kernel gave shape {values.shape} for an output of shape {slot.shape}")
         return stored
 
@@ -467,16 +472,10 @@ def _operand(values: Mapping[int, Value], argument: Argument) -> Any:
 
 
 def _as_kind(value: Value, kind: "np.dtype[Any]") -> Value:
-    return _mapped(value, lambda array: array.astype(kind, copy=False))
-
-
-def _mapped(value: Any, function: Callable[[Array], Array], *, ranks: bool = False) -> Value:
-    """Apply a function to an array, or to the parts of a stack, or (`ranks`) to each rank's array."""
-    if not isinstance(value, Stack):
-        return function(value)
-    if ranks:
-        return Stack([np.stack([function(part[at, ...]) for at in range(len(part))]) for part in value.parts])
-    return Stack([function(part) for part in value.parts])
+    """Convert a tensor, in all ranks."""
+    if isinstance(value, Stack):
+        return Stack([part.astype(kind, copy=False) for part in value.parts])
+    return value.astype(kind, copy=False)
 
 
 def _flat(operands: Sequence[Any]) -> list[Any]:
