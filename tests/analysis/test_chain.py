@@ -4,6 +4,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,24 @@ def test_windows_step_over_no_pair(monkeypatch):
             pairs = heaviest_chain(len(one), len(other), equal(one, other))
             assert all(one[i] == other[j] for i, j in pairs)
             assert len(pairs) == 40
+
+
+@pytest.mark.parametrize("extra", [0, 1, 15, 16, 17, 100])
+@pytest.mark.parametrize("shared", [1, 8, 15, 16, 17, 40])
+def test_windows_end_where_one_sequence_does(monkeypatch, shared, extra):
+    """A sequence that is the beginning of a longer one has all its pairs."""
+    monkeypatch.setattr(chain, "WINDOW", 16)
+    short, long = list(range(shared)), [*range(shared), *range(1000, 1000 + extra)]
+    for one, other in ((short, long), (long, short)):
+        assert heaviest_chain(len(one), len(other), equal(one, other)) == [(n, n) for n in range(shared)]
+
+
+def test_nothing_has_no_pairs(monkeypatch):
+    monkeypatch.setattr(chain, "WINDOW", 16)
+    for first, second in ((0, 0), (0, 1), (1, 0), (0, 17), (17, 0), (0, 50), (50, 0)):
+        assert heaviest_chain(first, second, lambda i, lo, hi: np.ones(hi - lo)) == []
+    for first, second in ((1, 50), (50, 1), (17, 40), (40, 40)):
+        assert heaviest_chain(first, second, lambda i, lo, hi: np.zeros(hi - lo)) == []
 
 
 @settings(deadline=None, max_examples=60)

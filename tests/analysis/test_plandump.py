@@ -3,6 +3,7 @@
 import json
 
 import dumprun
+import ml_dtypes
 import numpy as np
 import pytest
 from binfile import bin_bytes, item
@@ -22,10 +23,12 @@ def npy_bytes(count, size=4):
     return 128 + count * size
 
 
-def account(folder, dump, device="ascend", jit_level="O0", **changes):
+def account(folder, dump, device="ascend", jit_level="O0", release="seed", fields=None, **changes):
     config = folder / "plan.json"
     config.write_text(json.dumps(dumprun.config("/big", **changes)))
-    return account_of(dump, config, device=device, jit_level=jit_level, release="seed", fields={}, environment={})
+    return account_of(
+        dump, config, device=device, jit_level=jit_level, release=release, fields=fields or {}, environment={}
+    )
 
 
 @pytest.fixture
@@ -125,6 +128,130 @@ def test_the_sizes_of_sampled_types_are_those_of_the_machine(tmp_path):
     tree = write(tmp_path / "dump", ops)
     one, *_ = account(tmp_path, tree, saved_data="tensor", sample_mode=1, sample_num=3)
     assert steps(one)[0]["Add"] == {"files": 2, "bytes": npy_bytes(3, 1) + npy_bytes(1, 8)}
+
+
+HEAD = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"  # [spec mindspore 4.1]
+
+
+def test_a_row_of_statistics_is_as_long_as_its_names_and_cells(tmp_path, dump):
+    """A number has nine characters, most often: -0.123457; a digest as many as it has."""
+    for names, title, cells in (
+        (["max"], "Max Value", "-0.123457"),
+        (["max", "md5"], "Max Value,MD5", f"-0.123457,{'f' * 32}"),
+        (["hash:sha1", "l2norm"], "SHA1,L2Norm Value", f"{'f' * 40},-0.123457"),
+    ):
+        one, other = account(tmp_path, dump, release="2.10", saved_data="statistic", statistic_category=names)
+        head = f"{HEAD},{title}\n"
+        add = [f"Add,Default_Add-op0,0,0,1700000000000000,{io},{slot},24,float32,\"(2,3)\",{cells},\n"
+               for io, slot in (("input", 0), ("input", 1), ("output", 0))]  # fmt: skip
+        assert steps(one)[0]["Add"] == {"files": 1, "bytes": len(head) + sum(map(len, add))}
+        for account_of_rank, size, count in ((one, 10, 5), (other, 12, 6)):
+            data = f'Data,w,0,0,1700000000000000,output,0,{size},float16,"({count})",{cells},\n'
+            assert steps(account_of_rank)[0]["Data"] == {"files": 0, "bytes": len(data)}
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A dump of whole graphs: one file of an operator with two inputs and two outputs, and one without elements."""
+    for step in (3, 5):
+        place = tmp_path / "whole" / str(step) / "20231114221320" / "2" / "model" / "1" / "0"
+        place.mkdir(parents=True)
+        y = np.zeros(4, np.int8)
+        (place / "Add.a.1.2.1700000000000000").write_bytes(bin_bytes([item(X), item(X)], [item(y), item(y)]))
+        (place / "Sub.b.1.2.1700000000000001").write_bytes(bin_bytes([], [item(np.zeros((0, 3), np.float32))]))
+    (tmp_path / "whole" / "acl_dump_2.json").write_text("12345")
+    return tmp_path / "whole"
+
+
+def test_a_bin_file_is_counted_once_with_what_it_keeps(tmp_path, whole):
+    options = {"jit_level": "O2", "file_format": "bin", "iteration": "all", "saved_data": None}
+    one, *rest = account(tmp_path, whole, **options)
+    y = np.zeros(4, np.int8)
+    both = len(bin_bytes([item(X), item(X)], [item(y), item(y)]))
+    assert (rest, one["rank"], one["measured"]) == ([], 2, [3, 5])
+    assert steps(one) == {
+        **{step: {"Add": {"files": 1, "bytes": both}, "Sub": {"files": 0, "bytes": 0}} for step in (3, 5)},
+        None: {OTHER: {"files": 1, "bytes": 5}},
+    }
+    inputs, outputs = (account(tmp_path, whole, **options, input_output=number)[0] for number in (1, 2))
+    assert steps(inputs)[3] == {"Add": {"files": 1, "bytes": len(bin_bytes([item(X), item(X)]))}}
+    assert steps(outputs)[3]["Add"] == {"files": 1, "bytes": len(bin_bytes([], [item(y), item(y)]))}
+    assert steps(one, "input_output: 2 (outputs only)") == steps(outputs)
+
+
+def test_npy_files_of_a_whole_graph_have_the_types_and_shapes_of_the_profile(tmp_path):
+    """bfloat16 becomes float32, and a layout that of the host only for four dimensions. [spec mindspore 5.6]"""
+    place = tmp_path / "whole" / "3" / "20231114221320" / "2" / "model" / "1" / "0"
+    place.mkdir(parents=True)
+    half = np.zeros(7, ml_dtypes.bfloat16)
+    block = np.zeros((1, 1, 2, 3, 16), np.float16)
+    nz = np.zeros((1, 1, 16, 16), np.float16)
+    (place / "Add.a.1.2.1700000000000000").write_bytes(bin_bytes([], [item(half)]))
+    (place / "Conv.c.1.2.1700000000000000").write_bytes(
+        bin_bytes([], [item(block, format="NC1HWC0", original_shape=(1, 5, 2, 3))])
+    )
+    (place / "MatMul.m.1.2.1700000000000000").write_bytes(
+        bin_bytes([], [item(nz, format="FRACTAL_NZ", original_shape=(3, 5))])
+    )
+    (place / "Pack.p.1.2.1700000000000000").write_bytes(bin_bytes([], [item(b"ab", dtype="int4", shape=(4,))]))
+    for fields, sizes in (
+        ({}, {"Add": (7, 4), "Conv": (30, 2), "MatMul": (256, 2)}),
+        ({"bfloat16": "raw"}, {"Add": (7, 2), "Conv": (30, 2), "MatMul": (256, 2)}),
+        ({"host_layout": "always"}, {"Add": (7, 4), "Conv": (30, 2), "MatMul": (15, 2)}),
+    ):
+        one, *_ = account(
+            tmp_path, tmp_path / "whole", jit_level="O2", fields=fields, iteration="all", saved_data=None,
+            file_format="npy",
+        )  # fmt: skip
+        found = steps(one)[3]
+        assert {kind: found[kind] for kind in sizes} == {
+            kind: {"files": 1, "bytes": npy_bytes(*size)} for kind, size in sizes.items()
+        }
+
+
+@pytest.mark.parametrize(("variable", "name"), [("1", "ascend_ge"), ("0", "ascend_o2"), (None, "ascend_o2")])
+def test_a_dump_of_whole_graphs_is_by_the_options_of_ge_on_demand(tmp_path, whole, variable, name):
+    (config := tmp_path / "plan.json").write_text(json.dumps(dumprun.config("/big", saved_data=None)))
+    environment = {} if variable is None else {"ENABLE_MS_GE_DUMP": variable}
+    one, *_ = account_of(whole, config, jit_level="O2", environment=environment)
+    assert (one["profile"], one["chip"]) == (f"seed/{name}", "ascend")
+
+
+def test_what_belongs_to_no_operator_is_counted_for_its_rank(tmp_path, dump):
+    rank = dump / "rank_0"
+    for name, size in (("execution_order", 3), (".dump_metadata", 5), ("graphs", 7), ("elsewhere", 11)):
+        (rank / name).mkdir()
+        (rank / name / "file").write_bytes(b"x" * size)
+        (rank / name / "link").symlink_to(rank / name / "file")
+        (rank / name / "folder").mkdir()
+    (dump / "acl_dump_0.json").write_bytes(b"x" * 13)
+    (dump / "acl_dump_2.json").write_bytes(b"x" * 17)
+    (dump / "acl_dump_1.json").symlink_to(dump / "acl_dump_0.json")
+    one, other = account(tmp_path, dump, saved_data="tensor")
+    assert steps(one)[None] == {OTHER: {"files": 4, "bytes": 3 + 5 + 7 + 13}}
+    assert steps(other)[None] == {OTHER: {"files": 1, "bytes": 77}}
+    (alone,) = account(tmp_path, rank, saved_data="tensor")  # the directory of the rank itself
+    assert steps(alone)[None] == {OTHER: {"files": 3, "bytes": 3 + 5 + 7}}
+
+
+def test_a_config_that_dumps_nothing_is_refused_unless_another_device_dumps(tmp_path, dump):
+    with pytest.raises(DumpConfigError, match="nothing is dumped: ") as caught:
+        account(tmp_path, dump, saved_data="tensor", support_device=[99])
+    assert caught.value.where == str(tmp_path / "plan.json")
+    one, _ = account(tmp_path, dump, saved_data="tensor", support_device=[5, 15, 16])
+    assert one["devices"] == [5, 15]
+    assert "input_output: 2 (outputs only)" in one["counts"]
+    with pytest.raises(BadInputError, match=r"marks of set_dump are not in a dump: plan from the script") as caught:
+        account(tmp_path, dump, saved_data="tensor", dump_mode=2)
+    assert (caught.value.where, caught.value.code) == ("--dump", "DS-RUN-012")
+    with pytest.raises(UnreadableError) as caught:
+        account_of(dump, tmp_path / "none.json")
+    assert (caught.value.where, caught.value.code) == (str(tmp_path / "none.json"), "DS-RUN-006")
+    place = tmp_path / "npy" / "3" / "20231114221320" / "2" / "model" / "1" / "0"
+    place.mkdir(parents=True)
+    np.save(place / "Add.a.1.2.1700000000000000.output.0.ND.npy", X)
+    with pytest.raises(BadInputError, match="bin files have device layouts, which only a dump of bin files has"):
+        account(tmp_path, tmp_path / "npy", jit_level="O2", saved_data=None, file_format="bin")
 
 
 def written_by(iteration, measured, counted, once, steps):

@@ -129,6 +129,55 @@ def test_convert_makes_json_of_opdebug_files(tree, tmp_path):
     assert not list(out.glob("Opdebug*.npy"))
 
 
+def test_a_single_opdebug_file_is_converted(tree, tmp_path):
+    path = tree / "model" / "1" / "Opdebug.Node_OpDebug.9.2.1700000000000100"
+    assert run(["convert", "-d", str(path), "-out", str(tmp_path / "out")]) == 0
+    assert [file.name for file in (tmp_path / "out").iterdir()] == [f"{path.name}.output.0.json"]
+
+
+def test_reports_are_in_the_order_of_time_wherever_they_lie(tree, tmp_path):
+    for place, time in (("z", 90), ("a/b", 400), ("model/1", 150), ("a", 95)):
+        (folder := tree / place).mkdir(parents=True, exist_ok=True)
+        (folder / f"Opdebug.Node_OpDebug.9.2.1700000000000{time:03}").write_bytes(
+            bin_bytes([], [item(old_layout(task=99, stream=9, ai_core=32), dtype="uint8", shape=(2048,))])
+        )
+    (tree / "Opdebug.Node_OpDebug.txt").write_bytes(b"no report")
+    (tree / "opdebug.Node_OpDebug.9.2.1700000000000001").write_bytes(b"case matters")  # [spec ge 3.8]
+    out = tmp_path / "out"
+    assert run(["overflow", "-d", str(tree), "-out", str(out), "-n", "5"]) == 0
+    (summary,) = out.glob("overflow_summary_*.txt")
+    stamps = [line for line in summary.read_text().splitlines() if "timestamp" in line]
+    assert stamps == [f" [timestamp:1700000000000{time}]" for time in ("090", "095", "100", "150", "200")]
+
+
+def with_ids(context, thread):
+    """A report of the new layout whose operator ran in a context and a thread."""
+    words = (1, 2, 3, 0, context, thread, 0, 0, 0, 0, 32)
+    head = struct.pack("<6I", 0x5A5A5A5A, 0, 1, 1, 0, 88)
+    return (head + struct.pack("<11Q", *words)).ljust(2048, b"\0")
+
+
+def test_the_file_of_a_task_is_that_of_its_context_and_thread(tmp_path):
+    place = tmp_path / "dump" / "a"
+    place.mkdir(parents=True)
+    x = np.array([1, 2], np.float16)
+    for name in ("Add.first.3.2.1700000000000001.1.5.6", "Add.second.3.2.1700000000000002.1.5.7",
+                 "Add.third.3.2.1700000000000003.1.4.7", "Add.fourth.3.2.1700000000000004"):  # fmt: skip
+        (place / name).write_bytes(bin_bytes([item(x)], op_name=name.split(".")[1]))
+    (tmp_path / "dump" / "0").mkdir()
+    report = tmp_path / "dump" / "0" / "Opdebug.Node_OpDebug.9.2.1700000000000100"
+    for number, (context, thread, found) in enumerate(
+        ((5, 6, "first"), (5, 7, "second"), (4, 7, "third"), (5, 65535, "first"), (65535, 7, "second"),
+         (65535, 65535, "first"), (4, 65535, "third"), (9, 65535, None), (65535, 9, None))
+    ):  # fmt: skip
+        report.write_bytes(bin_bytes([], [item(with_ids(context, thread), dtype="uint8", shape=(2048,))]))
+        out = tmp_path / str(number)
+        assert run(["overflow", "-d", str(tmp_path / "dump"), "-out", str(out)]) == 0
+        (summary,) = out.glob("overflow_summary_*.txt")
+        head = summary.read_text().splitlines()[1]
+        assert head == (f"[Add] {found}" if found else " [AIV][TaskId:3][StreamId:2][Status:32]"), (context, thread)
+
+
 def test_an_unknown_unit_is_code_thirty_five(tmp_path):
     path = tmp_path / "Opdebug.Node_OpDebug.9.2.1700000000000100"
     path.write_bytes(

@@ -56,9 +56,8 @@ def overflow(path: str, out: str, top: int, journal: Journal) -> Status:
 def _reports(root: str) -> list[str]:
     """Opdebug files by time."""
     found: list[tuple[int, str]] = []
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for file in sorted(files):
+    for folder, _, files in os.walk(root):
+        for file in files:
             if file.startswith(OPDEBUG) and (name := name_of(file)) is not None:
                 found.append((name.timestamp, os.path.join(folder, file)))
     return [path for _, path in sorted(found)]
