@@ -1,73 +1,10 @@
 """Layouts that the IR text of a dump tells, worked out by hand from the strategies of its operators."""
 
 import pytest
+from smallgraph import BOOL, MONAD, SmallGraph, number, numbers, of, place
 
 from dumpsim.analysis.derivedlayouts import derived
-from dumpsim.codecs.irtext import render
-from dumpsim.codecs.irvalue import Text
-from dumpsim.core.abstract import MonadType, ScalarType, TensorType, TupleType
-from dumpsim.core.dtype import dtype
-from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, ParamRef
-
-F32, I64, BOOL = dtype("float32"), dtype("int64"), dtype("bool")
-
-
-def of(*shape):
-    return TensorType(dtype=F32, shape=shape)
-
-
-def number(value, kind=I64):
-    return ConstRef(value=value, abstract=ScalarType(dtype=kind, value=value))
-
-
-def numbers(*values):
-    items = tuple(ScalarType(dtype=I64, value=value) for value in values)
-    return ConstRef(value=values, abstract=TupleType(items=items, value=values, counted=True))
-
-
-class Graph:
-    """A graph of four ranks, as the text of one of them has it: all shapes are those of slices."""
-
-    def __init__(self):
-        self.params, self.nodes, self.types = [], [], []
-
-    def param(self, name, *shape):
-        number = len(self.params)
-        device = KernelIo(dtype="Float32", format="DefaultFormat", shape=shape)
-        self.params.append(
-            IrParam(name=name, label=name, use_label=name, abstract=of(*shape), device=device, is_weight=True)
-        )
-        return ParamRef(index=number)
-
-    def node(self, op_type, operands, output, strategy="", mark="in_strategy"):
-        index = len(self.nodes)
-        types = tuple(
-            self.types[one.index] if isinstance(one, NodeRef)
-            else self.params[one.index].abstract if isinstance(one, ParamRef) else one.abstract
-            for one in operands
-        )  # fmt: skip
-        self.types.append(output)
-        self.nodes.append(
-            IrNode(
-                index=index, name=f"CNode_{index}", op_type=op_type, prim_func=False, operands=tuple(operands),
-                operand_types=types, output=output, full_name=f"Default/{op_type}-op{index}",
-                primitive_attrs=((mark, Text(strategy)),) if strategy and mark else (),
-                strategy=strategy if not mark else "",
-            )
-        )  # fmt: skip
-        return NodeRef(index=index)
-
-    def text(self, graph_id=0):
-        doc = IrDoc(
-            name=f"kernel_graph{graph_id}", graph_id=graph_id, params=tuple(self.params), nodes=tuple(self.nodes)
-        )
-        return render(doc)
-
-
-def place(root, text, *, rank=0, graph=0):
-    folder = root / f"rank_{rank}" / "graphs"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"ms_output_trace_code_graph_{graph}.ir").write_text(text)
+from dumpsim.core.abstract import TupleType
 
 
 def rows(root):
@@ -92,9 +29,9 @@ def found(tmp_path):
 
 def test_terms_of_a_product_are_summed_by_the_reduction_after_it(found):
     """Rank m * 2 + k has the rows of part m and the columns of part k: [spec parallel 2.1]."""
-    graph = Graph()
+    graph = SmallGraph()
     x, w = graph.param("x", 4, 4), graph.param("w", 4, 4)
-    loaded = graph.node("Load", [w, ConstRef(value="U", abstract=MonadType())], of(4, 4))
+    loaded = graph.node("Load", [w, MONAD], of(4, 4))
     flags = [number(False, BOOL), number(False, BOOL)]
     product = graph.node("MatMul", [x, loaded, *flags], of(4, 4), "((2, 2), (2, 1))")
     graph.node("AllReduce", [product], of(4, 4))
@@ -113,7 +50,7 @@ def test_terms_of_a_product_are_summed_by_the_reduction_after_it(found):
 
 
 def test_transposed_operands_are_cut_the_other_way(found):
-    graph = Graph()
+    graph = SmallGraph()
     x, w = graph.param("x", 4, 2), graph.param("w", 8, 4)
     graph.node(
         "MatMul", [x, w, number(True, BOOL), number(True, BOOL)], of(2, 8), "((1, 2), (2, 1))", mark="gen_strategy"
@@ -128,7 +65,7 @@ def test_transposed_operands_are_cut_the_other_way(found):
 
 
 def test_tuples_are_flattened_and_passing_operators_are_looked_through(found):
-    graph = Graph()
+    graph = SmallGraph()
     x, y = graph.param("x", 4, 3), graph.param("y", 4, 3)
     after = graph.node("Depend", [x, y], of(4, 3))
     both = graph.node("MakeTuple", [graph.node("Load", [after, y], of(4, 3)), y], TupleType(items=(of(4, 3), of(4, 3))))
@@ -143,7 +80,7 @@ def test_tuples_are_flattened_and_passing_operators_are_looked_through(found):
 
 
 def test_a_parameter_has_the_first_layout_that_its_shape_fits(found):
-    graph = Graph()
+    graph = SmallGraph()
     w = graph.param("w", 4, 4)
     loaded = graph.node("Load", [w, w], of(2, 4))  # a slice of it, made by a redistribution
     graph.node("ReLU", [loaded], of(2, 4), "((4, 1))")
@@ -160,7 +97,7 @@ def test_a_parameter_has_the_first_layout_that_its_shape_fits(found):
 
 
 def test_reductions_of_other_kinds_have_no_layout_of_their_terms(found):
-    graph = Graph()
+    graph = SmallGraph()
     x = graph.param("x", 4, 4)
     for op_type, axis, strategy in (
         ("ReduceSum", 1, "((2, 2))"), ("ReduceMax", 1, "((2, 2))"), ("ReduceMax", 1, "((4, 1))"),
@@ -181,7 +118,7 @@ def test_reductions_of_other_kinds_have_no_layout_of_their_terms(found):
 
 
 def test_all_results_of_an_operator_have_layouts(found):
-    graph = Graph()
+    graph = SmallGraph()
     x = graph.param("x", 2, 6)
     graph.node("Split", [x, number(1), number(3)], TupleType(items=(of(2, 2),) * 3), "((4, 1))")
     assert found(graph)[:4] == [
@@ -205,14 +142,14 @@ def test_all_results_of_an_operator_have_layouts(found):
     ],
 )
 def test_a_strategy_that_does_not_fit_gives_no_layout(found, strategy, operands):
-    graph = Graph()
+    graph = SmallGraph()
     x, y = graph.param("x", 2, 6), graph.param("y", 2, 6)
     graph.node("ReLU", [x, y][:operands], of(2, 6), strategy)
     assert found(graph) == []
 
 
 def test_an_operator_without_a_rule_has_layouts_only_where_it_is_whole(found):
-    graph = Graph()
+    graph = SmallGraph()
     x = graph.param("x", 2, 6)
     graph.node("NoSuchOperator", [x], of(3), "((2, 1))")
     graph.node("NoSuchOperator", [x], of(3), "((1, 1))")
@@ -224,7 +161,7 @@ def test_an_operator_without_a_rule_has_layouts_only_where_it_is_whole(found):
 
 
 def test_the_graphs_of_the_first_rank_tell_the_number_of_devices_by_the_last(tmp_path):
-    graph = Graph()
+    graph = SmallGraph()
     graph.node("ReLU", [graph.param("x", 2)], of(2), "((2))")
     assert rows(tmp_path) == []
     for rank in (2, 10):  # 11 devices, which two parts do not divide
