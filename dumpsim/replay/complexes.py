@@ -98,8 +98,7 @@ def _of_sizes(count: Callable[[Sequence[Any], Array], float]) -> Rule:
 
 def _terms(operands: Sequence[Any], result: Array) -> float:
     """Return an upper bound of the terms: the elements of the largest operand, with two products in each part."""
-    sizes = [_elements(one) for one in operands]
-    return 4.0 * max(sizes, default=1.0)
+    return 4.0 * max(_elements(one) for one in operands)
 
 
 def _elements(operand: Any) -> float:

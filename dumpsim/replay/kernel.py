@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dumpsim.ops.cpu import on_target
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.rules import pair_of
 from dumpsim.ops.table import MODULES, find
 from dumpsim.replay.bounded import Bounded, Untracked, bound_of, exact, plain
 from dumpsim.replay.complexes import bound_of_complex, is_complex, widened
@@ -245,30 +247,28 @@ Terms = Callable[[Sequence[Any], Mapping[str, Any], Array], float]
 
 def _filter(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
     """Terms of a convolution: the elements of one filter."""
-    weight = operands[1]
-    return float(weight.size // weight.shape[0])
+    return float(prod(operands[1].shape[1:]))
 
 
 def _filter_back(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
-    weight = operands[1]
-    return float(weight.size // max(weight.shape[1], 1))
+    count, _, *kernel = operands[1].shape
+    return float(prod((count, *kernel)))
 
 
 def _images(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
     """Terms of a filter's gradient: the elements of one channel of the result's gradient."""
-    slopes = operands[0]
-    return float(slopes.size // max(slopes.shape[1], 1))
+    count, _, *places = operands[0].shape
+    return float(prod((count, *places)))
 
 
 def _all(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
     """Upper bound of the terms: the elements of the largest operand."""
-    return float(max((one.size for one in operands if isinstance(one, np.ndarray)), default=1))
+    return float(max(one.size for one in operands if isinstance(one, np.ndarray)))
 
 
 def _window(operands: Sequence[Any], attrs: Mapping[str, Any], out: Array) -> float:
     """Terms of a pooling: the elements of a window."""
-    kernel = attrs.get("kernel_size", (1,))
-    return float(np.prod(kernel)) if isinstance(kernel, tuple) else float(kernel) ** 2
+    return float(prod(pair_of(attrs["kernel_size"])))
 
 
 # products of the elements with the same index -> the sum that counts the factors of each index

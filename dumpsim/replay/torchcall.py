@@ -161,18 +161,15 @@ def _given(own: _Call, arrays: Sequence[Any], on: Operator) -> list[Any]:
     """Return the arguments of a call with its tensors replaced by those of its counterpart; weights remain."""
     theirs = [e for e in on.inputs if isinstance(e, ApiEntry) and not e.line.dtype.startswith("<class '")]
     mine = [(n, entry) for n, entry in enumerate(own.inputs) if isinstance(arrays[n], np.ndarray)]
-    found = list(arrays)
-    used = 0
-    items: list[tuple[int, ApiEntry]] = [(-1, entry) for entry in theirs]
-    for one, other in align_arrays(mine, items, lambda item: item[1].line.shape):
+    replaced: dict[int, Any] = {}
+    for one, other in align_arrays(mine, list(enumerate(theirs)), lambda item: item[1].line.shape):
         if one is None:
             raise _Unknown("the other call has one tensor more")
         if other is not None:
-            found[one[0]] = _value(other[1])
-            used += 1
-    if not used:
+            replaced[one[0]] = _value(other[1])
+    if not replaced:
         raise _Unknown("the other call has no tensor in common")
-    return found
+    return [replaced.get(n, array) for n, array in enumerate(arrays)]
 
 
 def _matching(own: _Call, arrays: Sequence[Any]) -> Function:

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 _BITS: Mapping[str, int] = MappingProxyType(
     {
         "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "tf32": 11, "hf32": 12, "float8_e4m3fn": 4,
-        "float8_e5m2": 3, "hifloat8": 2, "complex64": 24, "complex128": 53,
+        "float8_e5m2": 3, "hifloat8": 2,
     }
 )  # fmt: skip
 COMPUTE = ("float32", "tf32", "hf32", "float16", "bfloat16", "float64")

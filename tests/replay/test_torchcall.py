@@ -117,6 +117,9 @@ CALLS = [
     ("Torch_exp", [("0", np.float32([90, 1]))], [np.float32([np.inf, np.e])], "ok"),  # beyond float32
     ("Torch_exp", [("0", np.float32([88, 1]))], [np.float32([np.inf, np.e])], "output.0[0]"),
     ("Torch_neg", [("0", np.float32([3e38, 1]))], [np.float32([-np.inf, -1])], "output.0[0]"),
+    ("Torch_neg", [("0", np.float32([3.4028235e38, 1]))], [np.float32([-np.inf, -1])], "ok"),  # the largest number
+    ("Torch_neg", [("0", np.float32([3.402823e38, 1]))], [np.float32([-np.inf, -1])], "output.0[0]"),
+    ("Torch_neg", [("0", np.float32([-3.4028235e38, 1]))], [np.float32([-np.inf, -1])], "output.0[0]"),
 ]  # fmt: skip
 
 
@@ -211,3 +214,90 @@ def test_a_call_is_repeated_on_what_its_counterpart_was_given(tmp_path, inputs, 
     (other,) = calls(tmp_path / "other", "Torch_mm", inputs, outputs)
     found = torch_evidence(None, own, on=other)
     assert (found.reason or found.verdict) == said
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("low", "high", "reason", "error"),
+    [
+        (0, 0, "", 0.0),
+        (2, 0, "output.0[]", 2.0),
+        (0, 3, "output.1[]", 3.0),
+        (2, 3, "output.1[]", 3.0),
+        (3, 2, "output.0[]", 3.0),
+        (2, 2, "output.0[]", 2.0),
+    ],
+)
+def test_of_several_results_the_one_with_the_largest_error_is_named(tmp_path, low, high, reason, error):
+    (own,) = calls(tmp_path / "own", "Torch_aminmax", [("0", X)], [X.min(), X.max()])
+    (other,) = calls(tmp_path / "other", "Torch_aminmax", [("0", Y)], [Y.min() + low, Y.max() - high])
+    assert torch_evidence(None, own).verdict == "ok"
+    found = torch_evidence(None, own, on=other)
+    assert (found.reason, found.error) == (reason, error)
+
+
+@pytest.mark.torch
+def test_a_suspect_result_is_named_before_one_that_is_explained(tmp_path):
+    """Sums of large numbers have large errors, which their rounding explains."""
+    large = np.float32([1e8, 1e8])
+    (own,) = calls(tmp_path / "own", "Torch_aminmax", [("0", large)], [large[0], large[1]])
+    (other,) = calls(
+        tmp_path / "other", "Torch_aminmax", [("0", np.float32([0, 1e8]))], [np.float32(0.25), large[1] + 8]
+    )
+    found = torch_evidence(None, own, on=other)
+    assert (found.verdict, found.reason, found.error) == ("suspect", "output.0[]", 0.25)
+
+
+UNITS = {"float64": 53, "float32": 24, "float16": 11}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kinds", list(product(UNITS, repeat=2)))
+def test_a_result_is_explained_by_the_last_bits_of_the_narrowest_type(tmp_path, kinds):
+    """Every sample moves each element of a negation by its last bit; a quarter of the mean is added to each."""
+    x = np.array([1.0, -2.0, 8.0, 0.5])
+    (call,) = calls(tmp_path, "Torch_neg", [("0", x.astype(np.float32))], [-x.astype(np.float32)])
+    dumped = -x + np.array([0, 0, 0.25, 0])
+    for pattern, value, kind in (("*input.0.npy", x, kinds[0]), ("*output.npy", dumped, kinds[1])):
+        (path,) = tmp_path.rglob(pattern)
+        np.save(path, value.astype(kind))
+    unit = 2.0 ** -min(UNITS[kind] for kind in kinds)
+    found = torch_evidence(None, call)
+    explained = 32 * unit * (8 + np.abs(x).mean() / 4 + 8) + float(np.finfo(np.float32).tiny)
+    assert (found.error, found.explained) == (0.25, pytest.approx(explained, rel=1e-9))
+    assert (found.verdict, found.reason) == (("suspect", "output.0[2]") if explained < 0.25 else ("ok", ""))
+
+
+@pytest.mark.torch
+def test_whole_numbers_are_as_precise_as_single_ones(tmp_path):
+    (call,) = calls(tmp_path, "Torch_sqrt", [("0", np.int64([1, 4, 9]))], [np.float32([1, 2, 4])])
+    found = torch_evidence(None, call)
+    tiny = float(np.finfo(np.float32).tiny)
+    assert (found.error, found.explained) == (1.0, pytest.approx(32 * 2.0**-24 * 3 + tiny, rel=1e-9))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("more", "said"), [(0, "ok"), (1, "too large")])
+def test_a_call_of_too_many_elements_is_not_recomputed(tmp_path, more, said):
+    """The list of records tells the sizes, so no file is read before."""
+    api(tmp_path, recorded("Torch_mm", [("0", X), ("1", Y.T)], [X @ Y.T]))
+    (info,) = tmp_path.rglob("*_info.pkl")
+    text = info.read_text()
+    half = 1 << 23
+    for old, new in (("[2, 3]", f"[{half}]"), ("[3, 2]", f"[{half + more}]")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    info.write_text(text)
+    (call,) = operators(dumpsim.open(tmp_path))
+    found = torch_evidence(None, call)
+    assert (found.reason or found.verdict) == said
+
+
+@pytest.mark.torch
+def test_a_call_with_nothing_in_common_is_not_repeated(tmp_path):
+    (own,) = calls(tmp_path / "own", "Torch_neg", [("0", X)], [-X])
+    (other,) = calls(tmp_path / "other", "Torch_neg", [("0", np.int64(3))], [-X])
+    (info,) = (tmp_path / "other").rglob("*_info.pkl")
+    info.write_text(info.read_text().replace("torch.int64", "<class 'int'>"))
+    (other,) = operators(dumpsim.open(tmp_path / "other"))
+    assert torch_evidence(None, own, on=other).reason == "the other call has no tensor in common"
