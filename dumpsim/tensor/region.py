@@ -206,7 +206,7 @@ def _grouped(axes: dict[str, tuple[int, int]], c0: int, groups: int) -> Plan:
         raise FormatError(
             f"{groups} groups do not divide {total} output channels",
             where="groups",
-            nearest=str(min(divisors, key=lambda d: abs(d - groups))) if divisors else None,
+            nearest=str(min(divisors, key=lambda d: abs(d - groups))),
             code="DS-FMT-004",
         )
     cout = total // groups
@@ -260,14 +260,17 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
             nearest="FRACTAL_Z",
             code="DS-FMT-005",
         )
+    shape = (k1, n1, FRACTAL, c0)
+    if not pixels:
+        return Plan(shape=shape, regions=[])
     outer = n1 * FRACTAL * c0
     regions: list[Piece] = []
-    for first in range(0, channels if pixels else 0, 4):  # h and w are one axis, since the host tensor is contiguous
+    for first in range(0, channels, 4):  # h and w are one axis, since the host tensor is contiguous
         regions += _cross(
             [(0, first * c_step, ((min(4, channels - first), 1, c_step), (total, c0, n_step)))],
             _cut(pixels, w_step, outer, 4, c0 // 4, start=first // 4 * pixels),
         )
-    return Plan(shape=(k1, n1, FRACTAL, c0), regions=regions)
+    return Plan(shape=shape, regions=regions)
 
 
 def _diagonal(axes: dict[str, tuple[int, int]], c0: int) -> Plan:

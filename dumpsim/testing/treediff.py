@@ -175,7 +175,7 @@ def _arrays(name: str, own: Array, other: Array, tolerance: Tolerance) -> Iterat
         if tolerance.exact and own.tobytes() != other.tobytes():
             yield f"{name}: {_kind(own)}: the signs of zeros or the bits of NaN differ"
         return
-    measured = np.where(equal, -1.0, np.nan_to_num(distance, nan=math.inf, posinf=math.inf))
+    measured = np.where(equal, -math.inf, np.nan_to_num(distance, nan=math.inf, posinf=math.inf))
     at = int(np.argmax(measured))
     place = [int(index) for index in np.unravel_index(at, own.shape)]
     old, new = other.reshape(-1)[at].item(), own.reshape(-1)[at].item()
@@ -255,8 +255,9 @@ def _table(text: str) -> tuple[list[str], dict[tuple[str, ...], Mapping[str, str
 
 
 def _row_name(key: tuple[str, ...]) -> str:
-    op_type, op_name, way, slot, nth = (*key, *[""] * 5)[:5]
-    return f"{op_type} {op_name} {way}.{slot}" + (f" (number {nth})" if nth not in ("1", "") else "")
+    *cells, nth = key  # a row that is cut has fewer cells
+    op_type, op_name, way, slot = (*cells, *[""] * (len(_KEY) - len(cells)))
+    return f"{op_type} {op_name} {way}.{slot}" + (f" (number {nth})" if nth != "1" else "")
 
 
 def _same_cell(title: str, cell: str, golden: str, tolerance: Tolerance) -> bool:

@@ -78,6 +78,10 @@ REASONS = [
     ("ReLU", (ONE,), [ONE[:2]], {}, "the shape of output.0 should be (3,), the dump has (2,)"),
     ("Div", (ONE, ONE), [np.int32([1, 1, 1])], {}, "the recomputed type is a float, the dump has int32"),
     ("Add", (ONE, ONE[:2]), [ONE], {}, "For 'Add'"),
+    ("Add", (ONE, ONE.astype(np.float16)), [2 * ONE], {}, "For primitive[Add], the input type must be same."),
+    ("Neg", (ONE, np.int32([1, 2, 3])), [0 * ONE],
+     {"members": (Member(op_type="Neg", settings={}), Member(op_type="Add", settings={}))},
+     "For primitive[Add], the input type must be same."),
     ("Reshape", (ONE, "3"), [ONE], {},
      "For 'Reshape', the input 'shape' must be an int or a tuple of int, but got '3'."),
     ("Sort", (ONE,), [ONE], {}, "its kernel fails on these operands: KeyError: 'axis'"),
@@ -136,6 +140,48 @@ def test_a_sum_is_explained_by_the_type_of_its_operands(tmp_path, operands, outp
     found = judge(asked(tmp_path, "Add", operands, outputs, **options))
     assert found.verdict == "ok"
     assert explained <= found.explained <= 4 * explained or (found.error == 0.0 and not explained)
+
+
+BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "": 24, "float64": 53}
+SMALLEST = {"float16": 24, "bfloat16": 126, "float32": 126, "": 126, "float64": 1022}
+
+
+@pytest.mark.parametrize(
+    ("operand", "output", "machine", "kind", "bits"),
+    [
+        ("", "", "device", "", 24),
+        ("float16", "float16", "device", "", 24),  # a device adds halves in single precision
+        ("float16", "float16", "cpu", "", 11),
+        ("bfloat16", "bfloat16", "cpu", "", 8),
+        ("bfloat16", "bfloat16", "device", "", 24),
+        ("float16", "bfloat16", "cpu", "", 11),  # the type of the operands counts
+        ("float64", "float64", "cpu", "", 52),  # as imprecise as the recomputation
+        ("float64", "float32", "device", "", 52),
+        ("", "float64", "device", "", 52),
+        ("complex128", "", "device", "", 52),
+        ("float16", "float16", "cpu", "float64", 53),
+        ("float64", "float64", "device", "bfloat16", 8),
+        ("float32", "float32", "device", "tf32", 11),
+        ("float32", "float32", "device", "hf32", 12),
+    ],
+)
+def test_an_addition_rounds_in_the_type_that_a_machine_computes_in(tmp_path, operand, output, machine, kind, bits):
+    """Once in that type, and once more if the output is narrower."""
+    one, small, total = (np.float32([value]) for value in (1, 2.0**-20, 1 + 2.0**-20))
+    operands = (side(tmp_path, one), side(tmp_path, small, dtype=operand))
+    found = judge(
+        asked(tmp_path, "Add", operands, [side(tmp_path, total, dtype=output)], machine=machine, compute=kind)
+    )
+    last = 2.0 ** -BITS[output] if BITS[output] < bits else 0.0
+    assert found == Evidence(0.0, (2.0**-bits + last) * float(total[0]) + 2.0 ** -SMALLEST[output], "ok")
+
+
+def test_members_of_any_float_type_work_together(tmp_path):
+    """The result of a member has no type of its own, so the others are not compared with it."""
+    members = (Member(op_type="ReLU", settings={}), Member(op_type="Add", settings={}))
+    half = ONE.astype(np.float16)
+    assert judge(asked(tmp_path, "ReLU", (ONE, half), [2 * ONE], members=members)).verdict == "ok"
+    assert judge(asked(tmp_path, "ReLU", (ONE, half), [3 * ONE], members=members)).verdict == "suspect"
 
 
 def test_operands_that_are_left_out_are_none(tmp_path):

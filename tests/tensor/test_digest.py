@@ -1,6 +1,9 @@
 """Digests against hashlib."""
 
 import hashlib
+import threading
+import time
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 from dumpsim._ext.digest import MD5, SHA1, Stream
 from dumpsim.core.errors import BadInputError
+from dumpsim.tensor import digest as module
 from dumpsim.tensor.digest import digest
 from dumpsim.tensor.simd import simd_levels
 
@@ -123,3 +127,34 @@ def test_objects_and_threads_are_refused():
     for single in (np.zeros(3), b"abc", "abc"):
         with pytest.raises(BadInputError, match="a single array"):
             digest(single, "md5")
+
+
+def test_threads_stop_when_one_of_them_fails(monkeypatch):
+    """An array that is hashed in pieces stops between two of them."""
+    begun, pieces = threading.Event(), []
+
+    class Stream:
+        def __init__(self, code, level):
+            pass
+
+        def update(self, data):
+            if data.any():
+                assert begun.wait(60)
+                raise KeyboardInterrupt
+            pieces.append(len(data))
+            begun.set()
+            time.sleep(0.001)
+
+        def hexdigest(self):
+            return "late"
+
+    monkeypatch.setattr(module, "_digest", SimpleNamespace(Stream=Stream))
+    monkeypatch.setattr(module, "SLAB_BYTES", 4)
+    arrays = [np.full((size, 2), fill, np.int16)[:, 0] for size, fill in ((2, 1), (40_000, 0))]  # 20 s of pieces
+    with pytest.raises(KeyboardInterrupt):
+        digest(arrays, "md5", threads=2)
+    for thread in threading.enumerate():
+        if thread.name.startswith("dumpsim-digest"):
+            thread.join(60)
+    assert set(pieces) == {4}
+    assert len(pieces) < 20_000

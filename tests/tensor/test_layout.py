@@ -689,3 +689,66 @@ def test_sizes_of_recurrent_cells_are_positive(size):
 def test_channels_of_a_matrix_stay_where_they_are():
     host = filled((3, 5), "float16")
     same(to_device(host, "ChannelLast"), host)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fmt", "options", "nearest"),
+    [
+        ((9, 3, 4, 5), "FRACTAL_Z", {"groups": 2}, "1"),  # as near as 3
+        ((12, 3, 1, 1), "FRACTAL_Z", {"groups": 5}, "4"),
+        ((12, 3, 1, 1), "FRACTAL_Z", {"groups": 7}, "6"),
+        ((12, 3, 1, 1), "FRACTAL_Z", {"groups": 11}, "12"),
+        ((8192, 1, 1, 1), "FRACTAL_Z", {"groups": 8191}, "4096"),  # larger ones are not searched
+        ((8194, 1, 1, 1), "FRACTAL_Z", {"groups": 4096}, "482"),  # 2 * 17 * 241
+        ((2, 3, 4, 5), "FRACTAL_Z_C04", {"c0": 5, "dialect": "ge"}, "8"),
+        ((2, 3, 4, 5), "FRACTAL_Z_C04", {"c0": 9, "dialect": "ge"}, "12"),
+        ((12, 9), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 8}, "8"),
+        ((12, 11), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 8}, "12"),
+        ((12, 1), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 8}, "4"),
+        ((5, 8), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 7}, "4"),
+        ((6, 8), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 7}, "7"),
+        ((10, 8), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 7}, "11"),
+        ((2, 3, 4, 5), "NC1HWC0", {"groups": 2}, "1"),
+        ((2, 3, 4, 5), "NC1HWC0_C04", {"c0": 16}, "4"),
+    ],
+)
+def test_the_nearest_value_that_fits_is_named(shape, fmt, options, nearest):
+    with pytest.raises(FormatError, match=rf"\(did you mean '{nearest}'\?\)"):
+        device_shape(shape, np.float16, fmt, **options)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("int8", 62), ("float16", 61), ("float32", 60), ("int64", 59)])
+def test_shapes_from_4_exbibytes_on_are_refused(dtype, bits):
+    size = 1 << bits
+    assert device_shape((size - 1,), dtype, "ND") == (size - 1,)
+    assert device_shape((0, size - 1), dtype, "ND") == (0, size - 1)
+    for shape in ((size,), (0, size), (2, 0, size // 2), (-1,), (size, -1)):
+        with pytest.raises(FormatError, match="is not a shape that memory can hold"):
+            device_shape(shape, dtype, "ND")
+
+
+def test_forged_extents_of_empty_tensors_take_no_time():
+    """[spec ge 5.2]: ceil(4 H W / C0), ceil(N / 16), 16, C0"""
+    assert device_shape((33, 1 << 55, 0, 1), "float16", "FRACTAL_Z_C04") == (0, 3, 16, 16)
+    assert device_shape((0, 1 << 55, 1 << 3, 1), "float16", "NC1HWC0") == (0, 1 << 51, 8, 1, 16)
+
+
+@pytest.mark.parametrize("dialect", ["mindspore", "ge"])
+def test_the_weight_of_an_lstm_has_at_least_its_hidden_channels(dialect):
+    def shape(total, channels, height=1, width=1):
+        return (total, channels, height, width) if dialect == "mindspore" else (height, width, channels, total)
+
+    check_layout(filled(shape(12, 3), "float16"), "FRACTAL_ZN_LSTM", dialect=dialect)  # no input at all
+    for wrong in (shape(12, 2), shape(11, 5), shape(12, 5, 2), shape(12, 5, 1, 2)):
+        with pytest.raises(FormatError, match="is not the weight of an LSTM: needs N"):
+            device_shape(wrong, "float16", "FRACTAL_ZN_LSTM", dialect=dialect)
+
+
+@pytest.mark.parametrize(("fmt", "least"), [("ND_RNN_BIAS", 1), ("FRACTAL_ZN_RNN", 2)])
+def test_parts_of_recurrent_cells_have_enough_axes(fmt, least):
+    sizes = {"hidden_size": 4} if least == 1 else {"hidden_size": 4, "input_size": 4}
+    text = f"{fmt} needs at least {least} dimensions, got shape "
+    for count in range(least):
+        with pytest.raises(FormatError, match=text):
+            device_shape((4,) * count, "float16", fmt, **sizes)
+    assert len(device_shape((4,) * least, "float16", fmt, **sizes)) == {1: 1, 2: 4}[least]

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from dumpsim.testing.treediff import Tolerance, _arrays, _paired, _same_cell, _text
+from dumpsim.testing.neutral import NeutralTree
+from dumpsim.testing.treediff import (
+    Tolerance,
+    _arrays,
+    _graph_text,
+    _paired,
+    _same_cell,
+    _text,
+    tree_differences,
+)
 
 INF, NAN = float("inf"), float("nan")
 EXACT = Tolerance()
@@ -113,6 +122,71 @@ def test_rows_and_cells_of_statistics_are_named():
         "s.csv: row Mul b output.1: Data Size 8 -> 9"
     ]
     assert list(_text("s.csv", golden + "\r\n", golden + "\n", EXACT)) == []
+
+
+def test_rows_that_are_cut_are_named_by_what_they_have():
+    golden = "\n".join([HEAD, "Add,a", "Add,a", "Sub,b,0,0,1,output,3"])
+    assert list(_text("s.csv", f"{HEAD}\n", golden, EXACT)) == [
+        "s.csv: row Add a .: missing", "s.csv: row Add a . (number 2): missing", "s.csv: row Sub b output.3: missing"
+    ]  # fmt: skip
+
+
+def test_differences_are_in_the_order_of_files_and_those_of_a_file_as_they_were_found(tmp_path):
+    trees = []
+    for name, files in (
+        ("own", {"b.csv": f"{HEAD}\nSub,c,0,0,1,output,0\n", "a.x": "2", "d.npy": None, "e.x": ""}),
+        ("golden", {"b.csv": f"{HEAD}\nSub,a,0,0,1,output,0\nAdd,b,0,0,1,input,1\n", "a.x": "1", "d.npy": None}),
+    ):
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            if text is None:
+                np.save(tmp_path / name / file, F([len(name), 1]))
+            else:
+                (tmp_path / name / file).write_text(text)
+        trees.append(NeutralTree(tmp_path / name))
+    own, golden = trees
+    assert tree_differences(own, golden, EXACT) == [
+        "a.x: bytes differ from offset 0 on",
+        "b.csv: row Sub a output.0: missing", "b.csv: row Add b input.1: missing", "b.csv: row Sub c output.0: extra",
+        "d.npy: float32[2]: 1 of 2 elements differ, most at [0]: 6.0 -> 3.0 (by 3, relative 0.5)",
+        "e.x: extra",
+    ]  # fmt: skip
+    assert tree_differences(golden, golden, EXACT) == []
+    (tmp_path / "own" / "d.npy").write_bytes(b"no array")
+    (damaged,) = [line for line in tree_differences(own, golden, EXACT) if line.startswith("d.npy: ")]
+    assert "d.npy" in damaged.removeprefix("d.npy: ")
+
+
+def test_stamps_that_moved_are_counted_and_the_first_one_is_shown(tmp_path):
+    trees = []
+    for name, stamps in (("own", (1, 2, 3)), ("golden", (1, 5, 6))):
+        (tmp_path / name).mkdir()
+        for stamp in stamps:
+            (tmp_path / name / f"A.170000000000000{stamp}.x").write_text("same")
+        trees.append(NeutralTree(tmp_path / name))
+    moved = "with other time stamps: A.1700000000000005.x -> A.1700000000000002.x"
+    assert tree_differences(*trees, EXACT) == [f"2 files {moved} ..."]
+    assert tree_differences(*trees, Tolerance(stamps=False)) == []
+    for name in ("own/A.1700000000000003.x", "golden/A.1700000000000006.x"):
+        (tmp_path / name).unlink()
+    assert tree_differences(*trees, EXACT) == [f"1 file {moved}"]
+
+
+def test_bytes_that_stand_for_the_same_values_are_told(tmp_path):
+    trees = []
+    for name, version in (("own", (1, 0)), ("golden", (2, 0))):
+        (tmp_path / name).mkdir()
+        with open(tmp_path / name / "a.npy", "wb") as file:
+            np.lib.format.write_array(file, F([1, 2]), version=version)
+        trees.append(NeutralTree(tmp_path / name))
+    assert tree_differences(*trees, EXACT) == ["a.npy: its bytes differ, its values are equal"]
+    for tolerance in (Tolerance(atol=1e-9), Tolerance(stamps=False)):
+        assert tree_differences(*trees, tolerance) == []
+
+
+def test_a_graph_that_is_none_is_shown_in_groups_of_16_bytes():
+    """A field of 127 bytes that has three."""
+    assert _graph_text(b"\x0a\x7f" + bytes(range(19))) == "0a7f000102 030405060708090a0b0c0d0e0f101112"
 
 
 def test_other_text_is_compared_by_line():
