@@ -67,6 +67,8 @@ class _Round:
 
     Attributes
     ----------
+    key : tuple
+        The group, and the number of the collective in it.
     members : tuple of int
     calls, places, entries : dict by rank
     readers : set of int
@@ -77,6 +79,7 @@ class _Round:
         Members that have not reduced their part yet; None before it is decided whether they do.
     """
 
+    key: tuple[str, int]
     members: tuple[int, ...]
     terms: Terms = field(default_factory=Terms)  # of the first member, known when it has called
     calls: dict[int, Call] = field(default_factory=dict)
@@ -175,7 +178,8 @@ class Exchange:
         job = LocalJob()
         self._ranks = [_Rank(LocalCommunicator(rank, size, job, self._scheduler)) for rank in range(size)]
         self._rounds: dict[tuple[str, int], _Round] = {}
-        self._letters: list[_Letter] = []
+        self._letters: dict[int, _Letter] = {}
+        self._posted = 0  # letters so far
         self._releasing = False  # while the outcomes are sent to ranks that all wait
         self._missing_after_s: float | None = None  # the time limit after which ranks were given up as missing
         self._handlers: dict[str, Callable[[int, _Rank, Mapping[str, Any]], None]] = {
@@ -345,13 +349,14 @@ class Exchange:
         entry = _Entry(self, number, take(message, "m", int))
 
         def offer() -> list[Any]:
-            return [np.array(self._post_letter(entry, call, place, at)) for at in range(len(call.tensors))]
+            return [np.array(self._post_letter(entry, call, place))]
 
         entry.meeting = group.join(call, offer)
         rank.entries[entry.number] = entry
         if collective(call.op).shares is not None:
             count = rank.joined[group.name] = rank.joined.get(group.name, 0) + 1
-            found = entry.round = self._rounds.setdefault((group.name, count), _Round(group.members))
+            key = group.name, count
+            found = entry.round = self._rounds.setdefault(key, _Round(key, group.members))
             if number == group.members[0]:
                 found.terms = rank.communicator.terms
             found.calls[number] = call
@@ -360,13 +365,14 @@ class Exchange:
             found.readers.add(number)
         return entry
 
-    def _post_letter(self, entry: _Entry, call: Call, place: Mapping[str, Any], at: int) -> int:
-        """Store a tensor that one member sends to another; return its number, which the meeting passes on instead."""
-        kind, shape = call.tensors[at]
-        offset = place["offsets"][at] if "offsets" in place else sum(_nbytes(each) for each in call.tensors[:at])
-        self._letters.append(_Letter(entry, {"type": kind, "shape": shape, "place": {**place, "offsets": [offset]}}))
-        entry.letters.add(len(self._letters) - 1)
-        return len(self._letters) - 1
+    def _post_letter(self, entry: _Entry, call: Call, place: Mapping[str, Any]) -> int:
+        """Store the tensor that one member sends to another; return its number, which the meeting passes on instead."""
+        ((kind, shape),) = call.tensors
+        self._posted += 1
+        letter = _Letter(entry, {"type": kind, "shape": shape, "place": {"offsets": [0], **place}})
+        self._letters[self._posted] = letter
+        entry.letters.add(self._posted)
+        return self._posted
 
     def _place(self, rank: _Rank, place: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the location of a rank's tensors for other processes."""
@@ -492,7 +498,7 @@ class Exchange:
         found = entry.round
         if found is None:
             for number in self._letters_of(entry) if entry.answered else ():
-                sender = self._letters[number].sender
+                sender = self._letters.pop(number).sender
                 sender.letters.discard(number)
                 if not sender.letters and sender.number not in self._ranks[sender.rank].entries:
                     self._free(sender)
@@ -504,8 +510,7 @@ class Exchange:
             return
         for each in found.entries.values():
             self._free(each)
-        found.entries.clear()
-        found.places.clear()
+        del self._rounds[found.key]
 
     def _free(self, entry: _Entry) -> None:
         """Notify a member that nobody reads its tensors any longer."""

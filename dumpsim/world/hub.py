@@ -267,16 +267,14 @@ class Hub:
 
     def _turn(self) -> None:
         """Handle the events that have arrived, and check that the ranks are alive."""
-        for key, events in self._selector.select(_POLL_S if self._ranks else min(1.0, self.connect_s / 4)):
+        for key, _ in self._selector.select(_POLL_S if self._ranks else min(1.0, self.connect_s / 4)):
             if key.fileobj is self._listening:
                 self._accept()
             elif key.fd == self._wake_read:
                 os.read(self._wake_read, 4096)
             elif (connection := self._connections.get(key.fd)) is not None:
-                if events & selectors.EVENT_WRITE:
-                    self._flush(connection)
-                if events & selectors.EVENT_READ and key.fd in self._connections:
-                    self._read(connection)
+                self._flush(connection)
+                self._read(connection)
         while self._lost:
             rank, why = self._lost.pop(0)
             connection = self._ranks.get(rank)

@@ -139,6 +139,14 @@ def test_exception_names_carry_a_calendar_time():
     assert parse_bin("Add.x.3.20239914221320123").timestamp == 20239914221320123  # no such month
 
 
+@pytest.mark.parametrize("later_us", [0, 5_000_000, 59_999_000, 86_399_001_000])
+def test_a_calendar_time_is_read_to_the_millisecond(later_us):
+    stamp = STAMP // 1000 * 1000 + later_us
+    read = parse_bin(exception_info_name(2, 3, stamp))
+    assert read.timestamp == stamp
+    assert read.time == calendar(stamp)
+
+
 def test_over_long_bin_names_are_numbers_without_a_suffix():
     assert stored_name("x" * MAX_NAME, bin_number) == ("x" * MAX_NAME, "")
     long = "Add." + "x" * 250 + ".3.5.1700000000000000"

@@ -225,7 +225,10 @@ def dead_process():
 
 def test_what_a_killed_run_left_is_swept_away_and_living_writers_files_stay(tmp_path):
     machine = partname.machine()
-    dead, folder = (f".dumpsim-part-{machine}-{dead_process()}-{number}" for number in (0, 1))
+    dead, folder, link = (f".dumpsim-part-{machine}-{dead_process()}-{number}" for number in (0, 1, 2))
+    (tmp_path.parent / "others").mkdir()
+    (tmp_path.parent / "others" / "file").write_text("not ours")
+    (tmp_path / link).symlink_to(tmp_path.parent / "others")
     living = f".dumpsim-part-{machine}-{os.getppid()}-0"
     elsewhere = f".dumpsim-part-00000000-{dead_process()}-0"
     for name in (dead, living, elsewhere):
@@ -234,6 +237,7 @@ def test_what_a_killed_run_left_is_swept_away_and_living_writers_files_stay(tmp_
     Sink().write(str(tmp_path), "a", [b"whole"])
     assert sorted(os.listdir(tmp_path)) == sorted(["a", living, elsewhere])
     assert (tmp_path / "a").read_bytes() == b"whole"
+    assert (tmp_path.parent / "others" / "file").read_text() == "not ours"
 
 
 def test_two_processes_in_one_directory_keep_every_file_whole(tmp_path):

@@ -124,6 +124,73 @@ def test_large_sums_are_shared_by_their_members():
     assert {message["kind"] for _, message in small.settle()} == {"open"}
 
 
+def test_parts_of_a_sum_are_passed_on_with_their_places():
+    job, pools = Job(2), [Pool(), Pool()]
+    try:
+        for rank, pool in enumerate(pools):
+            pool.reserve(1)
+            job.exchange._ranks[rank].pid = os.getpid()
+            job.say(rank, "segment", descriptor=pool.segments[0].descriptor, size=1 << 16)
+            job.join(rank, reduce_of(1 << 14))  # 64 KiB: the smallest that is shared
+        assert [message["kind"] for _, message in job.settle()] == ["gather"] * 2
+        half = 1 << 13
+        job.say(1, "reduced", m=1, segment=0, start=half, end=2 * half)
+        told = job.say(0, "reduced", m=1, segment=0, start=0, end=half)
+        paths = [f"/proc/{os.getpid()}/fd/" for _ in pools]
+        chunks = [message["chunks"] for _, message in told]
+        assert [[(one["start"], one["end"], one["size"]) for one in each] for each in chunks] == [
+            [(half, 2 * half, 1 << 16), (0, half, 1 << 16)]
+        ] * 2
+        assert all(one["path"].startswith(path) for each in chunks for one, path in zip(each, paths, strict=True))
+        assert len({one["path"] for one in chunks[0]}) == 2
+        with pytest.raises(WireError, match=r"reduced\.m is None; allowed: int"):
+            job.say(0, "reduced")
+    finally:
+        job.exchange.close()
+        for pool in pools:
+            pool.close()
+
+
+def test_nothing_is_left_of_collectives_and_messages_that_have_ended():
+    """The memory of a hub does not grow with the job."""
+    job = Job(2)
+    call = {0: Call(op="Send", tensors=(("int8", (2,)),), root=1), 1: Call(op="Receive", root=0)}
+    for turn in range(3):
+        for rank in (0, 1):
+            job.join(rank, reduce_of(1 << 14), m=10 * turn)
+            job.join(rank, call[rank], m=10 * turn + 1)
+        job.settle()
+        for rank in (0, 1):
+            if turn < 2:
+                job.say(rank, "reduced", m=10 * turn)
+        if turn == 2:
+            job.exchange.died(1, "gone")
+        for rank in (0, 1)[: 2 - (turn == 2)]:
+            for number in (0, 1):
+                job.say(rank, "left", m=10 * turn + number, time=1)
+    assert (job.exchange._rounds, job.exchange._letters) == ({}, {})
+    assert not any(rank.entries for rank in job.exchange._ranks)
+    assert [letter for *_, message in job.sent for letter in message.get("letters", ())] == [
+        {"type": "int8", "shape": (2,), "place": {"inline": "", "rank": 0, "offsets": [0]}}
+    ] * 3
+
+
+def test_who_dies_fails_the_others_at_once_where_they_wait_for_ever():
+    job = Job(3)
+    for rank in range(3):
+        job.say(rank, "terms", order="rank", exec_ns=None, connect_ns=0, check="all", saturates=False)
+        job.join(rank, Call(op="Barrier"), m=1)
+    job.settle()
+    for rank in range(3):
+        job.say(rank, "left", m=1, time=0)
+    job.join(0, Call(op="Barrier"), m=2)
+    before = len(job.sent)
+    job.exchange.died(2, "its process was killed by SIGKILL")
+    ((rank, message),) = [(rank, message) for rank, message in job.sent[before:] if message["kind"] == "failed"]
+    assert (rank, message["m"], message["failure"]["rank"], message["failure"]["time"]) == (0, 2, 2, 0)
+    assert "rank 2: its process was killed by SIGKILL" in message["failure"]["error"]["text"]
+
+
 def test_a_member_that_ends_while_parts_are_reduced_leaves_the_sum_to_each():
     job = Job(3)
     for rank in range(3):

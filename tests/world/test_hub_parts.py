@@ -571,6 +571,62 @@ def test_times_of_a_hub(hub, monkeypatch):
     assert told == [("missing", 30), ("silent", 50), ("missing", 30)]
 
 
+def test_each_message_starts_the_watch_anew(hub, monkeypatch):
+    silent, now = [], [0.0]
+    first = Peer(hub)
+    first.hello(0)
+    monkeypatch.setattr(hub._exchange, "silent", silent.append)
+    monkeypatch.setattr(hubs.time, "monotonic", lambda: now[0])
+    hub._last_message, hub._started, hub.watchdog_s, hub.connect_s = 0.0, 0.0, 50, 1000
+    for now[0], told in ((40, 0), (81, 0), (130, 0), (140, 1)):
+        if now[0] in (40, 81):
+            first.say("terms", order="rank", exec_ns=1, connect_ns=1, check="all", saturates=False)
+        hub._look()
+        assert len(silent) == told, now
+
+
+def test_what_follows_a_refused_hello_is_not_read(hub):
+    peer = Peer(hub)
+    known = {"rank": 0, "size": 2, "pid": 7, "machine": machine()}
+    wrong, right = ({"kind": "hello", "token": token, **known} for token in ("guessed", hub.token))
+    peer.socket.sendall(encode(wrong) + encode(right))
+    (answer,) = peer.say()
+    assert answer["kind"] == "refused"
+    assert hub._ranks == {}
+
+
+def test_a_rank_of_another_machine_has_no_lock(monkeypatch):
+    with Hub(1, spread=True) as spread:
+        monkeypatch.setattr(spread, "_free", lambda rank: True)
+        peer = Peer(spread)
+        peer.hello(machine="elsewhere")
+        peer.say("locked")
+        spread._turn()
+        assert spread.endings == {}
+
+
+def test_a_hub_serves_until_its_last_message_is_sent_or_it_is_closed(hub, monkeypatch):
+    turns = []
+
+    def turn():
+        turns.append(len(turns))
+        if len(turns) == 3:
+            connection.unsent.clear()
+
+    monkeypatch.setattr(hub, "_turn", turn)
+    connection = _Connection(Reader(), 0.0)
+    connection.unsent += b"rest"
+    monkeypatch.setattr(hub, "_connections", {1: connection})
+    monkeypatch.setattr(hub, "_drop", lambda connection, why: None)
+    hub.endings.update({0: object(), 1: object()})
+    hub.serve()
+    assert turns == [0, 1, 2]
+    connection.unsent += b"rest"
+    hub._closing = True
+    hub.serve()
+    assert turns == [0, 1, 2]
+
+
 def test_an_address_of_a_file_is_gone_with_its_hub(tmp_path):
     address = f"unix:{tmp_path}/hub"
     made = Hub(1, address=address)
