@@ -327,3 +327,195 @@ def test_two_npy_files(tmp_path):
     )
     assert against("c.npy") == 23
     assert against("missing.npy") == 3
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+TIME = 1700000000000000
+
+
+def rows(folder, kind="result"):
+    """The result as lists of cells, without its head."""
+    (path,) = folder.glob(f"{kind}_*.csv")
+    with path.open(newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+@pytest.mark.parametrize(
+    ("own", "golden", "code"),
+    [
+        ({"a": X}, {"a": X}, 0),
+        ({"a": "int4"}, {"a": X}, 21), ({"a": X}, {"a": "int4"}, 21),
+        ({"a": X}, {"a": X.T}, 11), ({"a": "cut"}, {"a": X}, 11), ({"a": "short"}, {"a": X}, 40),
+        ({"a": X, "b": X}, {"a": X}, 2), ({"a": X}, {"a": X, "b": X}, 2),
+        ({"a": "int4", "b": X}, {"a": X}, 21), ({"a": X, "b": "int4"}, {"b": X}, 2),  # the first failure
+        ({"a": X.T, "b": "int4"}, {"a": X, "b": X}, 11), ({"a": "int4", "b": X.T}, {"a": X, "b": X}, 21),
+        ({"a": X}, {"b": X}, 2),
+    ],
+)  # fmt: skip
+def test_the_first_failure_of_a_comparison_is_its_exit_code(tmp_path, own, golden, code):
+    """21 for a type, 11 for what cannot be compared, 40 for too few data, 2 for no partner. [spec ge 4.4]"""
+    for side, dumps in (("own", own), ("golden", golden)):
+        for number, (name, array) in enumerate(dumps.items()):
+            one = item(X if isinstance(array, str) else array)
+            if array == "int4" if isinstance(array, str) else False:
+                one = item(b"abc", dtype="int4", shape=(6,))
+            elif isinstance(array, str) and array == "short":
+                one = item(b"abcd", dtype="float32", shape=(2, 3))
+            put(tmp_path / side, f"Add.{name}.1.2.{TIME + number}", [one])
+            if isinstance(array, str) and array == "cut":
+                path = tmp_path / side / f"Add.{name}.1.2.{TIME + number}"
+                path.write_bytes(path.read_bytes()[:-1])
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "1") == code
+    found = rows(tmp_path / "out")
+    both = [name for name in own if name in golden]
+    assert [row[2] for row in found] == [*own, *("*" for name in golden if name not in own)]
+    assert [row[5] for row in found if row[2] == "*"] == [name for name in golden if name not in own]
+    assert [row[0] for row in found] == [str(number) for number in range(len(found))]
+    assert [row[5] for row in found if row[2] in both] == both
+
+
+def test_addresses_and_types_are_those_of_each_side(tmp_path):
+    put(tmp_path / "own", f"Add.a.1.2.{TIME}", [item(X, address=7), item(X, address=0)], [item(X[0], address=9)])
+    golden = [item(X.astype(np.float64), address=8), item(X.astype(np.int8), address=2**63)]
+    put(tmp_path / "golden", f"Sub.a.3.4.{TIME}", golden, [item(X[0].astype(np.float16), address=5)])
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "1") == 0
+    assert rows(tmp_path / "out") == [
+        ["0", "Add", "a", "float32", "7", "a", "float64", "8", "a:input:0", "[2,3]", "0.000000", ""],
+        ["0", "Add", "a", "float32", "0", "a", "int8", str(2**63), "a:input:1", "[2,3]", "0.000000", ""],
+        ["0", "Add", "a", "float32", "9", "a", "float16", "5", "a:output:0", "[3]", "0.000000", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "flag"),
+    [
+        ([1, 65504], np.float16, "YES"), ([1, -65504], np.float16, "YES"), ([1, 65472], np.float16, "NO"),
+        ([np.inf, 1], np.float16, "YES"), ([-np.inf, 1], np.float16, "YES"), ([np.nan, 1], np.float16, "NO"),
+        ([], np.float16, "NaN"), ([1, 70000], np.float32, "NaN"), ([1, 70000], np.int32, "NaN"),
+    ],
+)  # fmt: skip
+def test_an_overflow_is_a_float16_at_its_limit(tmp_path, values, dtype, flag):
+    """65504 is the largest float16, 65472 the one before it; an empty tensor is one of float64. [spec ge 4.2, 4.6]"""
+    for side in ("own", "golden"):
+        put(tmp_path / side, f"Add.a.1.2.{TIME}", [item(np.array(values, dtype))])
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "1", "-overflow_detection") == 0
+    (row,) = rows(tmp_path / "out")
+    assert row[10] == flag
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "plain", "-alg", "1") == 0
+    assert len(rows(tmp_path / "plain")[0]) == len(row) - 1
+
+
+def test_only_layouts_of_two_to_four_dimensions_lose_their_padding(tmp_path):
+    """The number of dimensions on the host decides; NC1HWC0 of four dimensions is no NC1HWC0. [msaccucmp 26.2]"""
+    block = np.zeros((1, 1, 1, 2, 16), np.float32)
+    block[..., 0], block[..., 15] = 2, 4  # a channel, and its padding
+    six = block.reshape(1, 1, 1, 1, 2, 16)
+    own = [
+        item(block, format="NC1HWC0", original_shape=(1, 1, 1, 2)),
+        item(block, format="NC1HWC0", original_shape=(2,)),
+        item(block, format="NC1HWC0", original_shape=()),
+        item(six, format="NDC1HWC0", original_shape=(1, 1, 1, 1, 2)),
+        item(block.reshape(1, 1, 2, 16), format="NC1HWC0", original_shape=(1, 1, 1, 2)),
+    ]
+    for side, dumps in (("own", own), ("golden", [item(np.zeros_like(block), **options_of(one)) for one in own])):
+        put(tmp_path / side, f"Add.a.1.2.{TIME}", dumps)
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-alg", "MeanAbsoluteError") == 0
+    means = [row[-2] for row in rows(tmp_path / "out")]
+    whole = f"{np.abs(block).mean():.6f}"
+    assert means == ["2.000000", whole, whole, whole, whole]
+
+
+def options_of(one):
+    """The layout and the shapes of a tensor, for another one of zeros."""
+    layouts = {3: "NC1HWC0", 32: "NDC1HWC0"}
+    return {"format": layouts[one["format"]], "shape": one["shape"], "original_shape": one["original_shape"]}
+
+
+def model_of(path, *operators):
+    """A compiled model: name, inputs, names of the original operators, name and layout of the only output."""
+    made = []
+    for name, inputs, originals, origin, layout in operators:
+        told = {"_datadump_origin_name": {"s": origin}} if origin else {}
+        told |= {"_datadump_origin_format": {"s": layout}} if layout else {}
+        output = {"attr": [{"key": key, "value": value} for key, value in told.items()]}
+        names = [] if originals is None else [
+            {"key": "_datadump_original_op_names", "value": {"list": {"s": originals}}}
+        ]  # fmt: skip
+        made.append({"name": name, "type": "T", "input": inputs, "attr": names, "output_desc": [output]})
+    path.write_text(json.dumps({"graph": [{"op": made}]}))
+    return path
+
+
+def against_model(tmp_path, dumps, golden, operators, *flags):
+    for number, (name, (inputs, outputs)) in enumerate(dumps.items()):
+        put(tmp_path / "own", f"T.{name}.1.2.{TIME + number}", inputs, outputs)
+    (tmp_path / "golden").mkdir()
+    for name, array in golden.items():
+        np.save(tmp_path / "golden" / f"{name}.{TIME}.npy", array)
+    model = model_of(tmp_path / "model.json", *operators)
+    code = compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-f", model, "-alg", "1", *flags)
+    return code, rows(tmp_path / "out", "mapping" if "-map" in flags else "result")
+
+
+def test_names_of_the_original_model_are_looked_for_as_in_files_and_as_they_are(tmp_path):
+    operators = [
+        ("scope/a", [], None, "scope/a", "ND"), ("b.c", [], None, "b.c", "ND"), ("d", ["e:0"], None, "d", "ND"),
+    ]  # fmt: skip
+    dumps = {"scope_a": ([], [item(X)]), "b_c": ([], [item(X)]), "d": ([item(X)], [])}
+    code, found = against_model(tmp_path, dumps, {"scope_a.0": X + 1, "b.c.0": X + 2}, operators)
+    assert [row[:5] + row[6:] for row in found] == [
+        ["0", "T", "scope/a", "float32", "4096", "float32", "scope/a:output:0", "[2,3]", "1.000000", ""],
+        ["1", "T", "b.c", "float32", "4096", "float32", "b.c:output:0", "[2,3]", "2.000000", ""],
+        ["2", "T", "d", "NaN", "NaN", "NaN", "d:input:0", "NaN", "NaN",
+         "[d] The model does not tell what d:input:0 stands for."],
+    ]  # fmt: skip
+    assert code == 2
+
+
+def test_the_newest_npy_file_of_an_output_is_golden(tmp_path):
+    (tmp_path / "golden").mkdir()
+    for time, shift in ((TIME, 1), (TIME + 2, 3), (TIME + 1, 2)):
+        np.save(tmp_path / "golden" / f"a.0.{time}.npy", X + shift)
+    put(tmp_path / "own", f"T.a.1.2.{TIME}", [], [item(X)])
+    model = model_of(tmp_path / "model.json", ("a", [], None, "a", "ND"))
+    assert compare(tmp_path / "own", tmp_path / "golden", tmp_path / "out", "-f", model, "-alg", "1") == 0
+    assert rows(tmp_path / "out")[0][-2] == "3.000000"
+
+
+@pytest.mark.parametrize(
+    ("device", "golden", "layout", "code", "shape", "largest"),
+    [
+        (item(X), X + 1, "ND", 0, "[2,3]", 1),
+        (item(X), X.reshape(6) + 1, "ND", 0, "[6]", 1),  # as many elements: the golden shape
+        (item(X.reshape(1, 1, 2, 3), format="NCHW"), X.reshape(1, 1, 2, 3) + 1, "", 0, "[1,1,2,3]", 1),
+        (item(X.reshape(1, 2, 3, 1), format="NHWC"), X.reshape(1, 1, 2, 3) + 1, "NCHW", 0, "[1,1,2,3]", 1),
+        (item(X), np.zeros((2, 2), np.float32), "ND", 23, "NaN", None),
+        (item(X), np.zeros((7,), np.float32), "NCHW", 23, "NaN", None),
+    ],
+)  # fmt: skip
+def test_a_device_tensor_takes_the_layout_and_the_shape_of_the_golden_one(
+    tmp_path, device, golden, layout, code, shape, largest
+):
+    found = against_model(tmp_path, {"a": ([], [device])}, {"a.0": golden}, [("a", [], None, "a", layout)])
+    assert found[0] == code
+    (row,) = found[1]
+    assert row[8] == shape
+    if largest is None:
+        dims = "2, 3", ", ".join(map(str, golden.shape))
+        assert row[-2:] == ["NaN", f"[a] The shape does not match (({dims[0]}) vs ({dims[1]})) for a:output:0."]
+    else:
+        assert row[-2:] == [f"{largest:.6f}", ""]
+
+
+def test_a_dump_that_cannot_be_read_keeps_a_row_beside_the_others(tmp_path):
+    operators = [("a", [], None, "a", "ND"), ("b", [], None, "b", "ND"), ("c", [], None, "c", "ND")]
+    dumps = {"a": ([], [item(b"ab", dtype="int4", shape=(4,))]), "b": ([], [item(X)]), "c": ([], [item(X)])}
+    golden = {"a.0": X, "b.0": X}
+    code, found = against_model(tmp_path, dumps, golden, operators)
+    assert code == 21  # the first failure
+    assert [row[2] for row in found] == ["a", "b", "c"]
+    assert found[0][3:] == [
+        "NaN", "NaN", "a", "NaN", "NaN", "NaN", "NaN", "The output data type (28) does not support.",
+    ]  # fmt: skip
+    assert found[1][-2:] == ["0.000000", ""]
+    assert found[2][-1] == "[c] There is no ground truth file c.0.timestamp.npy for c:output:0."
