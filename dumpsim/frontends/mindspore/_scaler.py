@@ -1,36 +1,65 @@
-"""``mindspore.amp.DynamicLossScaler``: a scale of the loss for hand-written training steps."""
+"""``StaticLossScaler`` and ``DynamicLossScaler`` of ``mindspore.amp``: scales of the loss for hand-written steps."""
 
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
-from dumpsim.frontends.mindspore._checkparam import check_value_type
+from dumpsim.frontends.mindspore._checkparam import check_positive_int, check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 
-__all__ = ["DynamicLossScaler", "check_scale"]
+__all__ = ["DynamicLossScaler", "StaticLossScaler"]
 
 
 def _each(inputs: Any, scale: Any) -> Any:
     """Multiply every tensor of a loss or of gradients by the scale."""
     if isinstance(inputs, (tuple, list)):
-        return tuple(_each(item, scale) for item in inputs)
+        return type(inputs)(_each(item, scale) for item in inputs)
     if not isinstance(inputs, Tensor):
-        raise ScriptTypeError(
-            f"a value of type {type(inputs).__name__}", where="DynamicLossScaler", allowed=("Tensor",)
-        )
+        raise ScriptTypeError(f"a value of type {type(inputs).__name__}", where="scale", allowed=("Tensor",))
     return ops.mul(inputs, ops.cast(scale, inputs.dtype))
 
 
-def check_scale(value: Any) -> None:
-    """Refuse what is no scale of a loss, with MindSpore's texts."""
+def _scale(value: Any) -> Parameter:
+    """Return the scale of a loss; what is none is refused with MindSpore's texts."""
     check_value_type("scale_value", value, [float, int])
     if value < 1.0:
         raise ScriptValueError(f"The argument 'scale_value' must be > 1, but got {value}")
+    return Parameter(Tensor(float(value), mstype.float32), name="scale_value")
 
 
-class DynamicLossScaler:
+class StaticLossScaler:
+    """A constant scale, by which losses are multiplied and gradients divided.
+
+    Parameters
+    ----------
+    scale_value : float or int
+        At least 1.
+
+    Examples
+    --------
+    >>> StaticLossScaler(4.0).scale(Tensor(2.0)).item()
+    8.0
+    """
+
+    def __init__(self, scale_value: float) -> None:
+        self.scale_value = _scale(scale_value)
+
+    def scale(self, inputs: Any) -> Any:
+        """Multiply the loss, or a tuple or list of losses, by the scale."""
+        return _each(inputs, self.scale_value)
+
+    def unscale(self, inputs: Any) -> Any:
+        """Divide the loss or the gradients by the scale."""
+        return _each(inputs, ops.div(1.0, self.scale_value))
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Return False: a constant scale is never adjusted."""
+        return False
+
+
+class DynamicLossScaler(StaticLossScaler):
     """A scale that shrinks at every overflow and grows after `scale_window` steps without one.
 
     Parameters
@@ -52,23 +81,11 @@ class DynamicLossScaler:
     """
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
-        check_scale(scale_value)
+        super().__init__(scale_value)
         for name, value in (("scale_window", scale_window), ("scale_factor", scale_factor)):
-            if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-                raise ScriptValueError(
-                    f"For 'DynamicLossScaler', the '{name}' must be int and must > 0, but got '{value}'."
-                )
-        self.scale_value = Parameter(Tensor(float(scale_value), mstype.float32), name="scale_value")
+            check_positive_int(value, name)
         self.counter = Parameter(Tensor(0, mstype.int32), name="counter")
         self.scale_window, self.scale_factor = scale_window, scale_factor
-
-    def scale(self, inputs: Any) -> Any:
-        """Multiply the loss, or a tuple of losses, by the scale."""
-        return _each(inputs, self.scale_value)
-
-    def unscale(self, inputs: Any) -> Any:
-        """Divide the loss or the gradients by the scale."""
-        return _each(inputs, ops.div(1.0, self.scale_value))
 
     def adjust(self, grads_finite: Any) -> bool:
         """Adjust the scale after a step; `grads_finite` is the result of `amp.all_finite` for its gradients."""

@@ -6,7 +6,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import _autocast, nn, ops
 from dumpsim.frontends.mindspore._checkparam import check_positive_int
-from dumpsim.frontends.mindspore._scaler import DynamicLossScaler, check_scale
+from dumpsim.frontends.mindspore._scaler import DynamicLossScaler, StaticLossScaler
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -130,40 +130,6 @@ class DynamicLossScaleManager(LossScaleManager):
         """Return the cell that updates the scale in a graph."""
         cell: nn.Cell = nn.DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
         return cell
-
-
-class StaticLossScaler:
-    """A constant scale, by which losses are multiplied and gradients divided.
-
-    Examples
-    --------
-    >>> StaticLossScaler(4.0).scale(Tensor(2.0)).item()
-    8.0
-    """
-
-    def __init__(self, scale_value: float) -> None:
-        check_scale(scale_value)
-        self.scale_value = float(scale_value)
-
-    def scale(self, inputs: Any) -> Any:
-        """Multiply the loss, or a tuple of losses, by the scale."""
-        return _each(lambda t: ops.mul(t, Tensor(self.scale_value, t.dtype)), inputs)
-
-    def unscale(self, inputs: Any) -> Any:
-        """Divide the gradients by the scale."""
-        return _each(lambda t: ops.mul(t, Tensor(1.0 / self.scale_value, t.dtype)), inputs)
-
-    def adjust(self, grads_finite: Any) -> bool:
-        """Return False: a constant scale is never adjusted."""
-        return False
-
-
-def _each(function: Any, inputs: Any) -> Any:
-    if isinstance(inputs, Tensor):
-        return function(inputs)
-    if not isinstance(inputs, (tuple, list)):
-        raise ScriptTypeError(f"a value of type {type(inputs).__name__}", where="StaticLossScaler", allowed=("Tensor",))
-    return tuple(function(tensor) for tensor in inputs)
 
 
 def all_finite(inputs: Any) -> Tensor:

@@ -40,7 +40,7 @@ def equal(line, ours, theirs):
     if re.match(r"[A-Z]\w*(Error|Exception): ", theirs):
         wanted = theirs.partition(": ")[0] if line.startswith("~ ") else theirs.rstrip(".")
         return ours.startswith(wanted)
-    coarse = 4e-3 if "float16" in theirs.lower() or "mixed_precision" in line else 1e-5
+    coarse = 4e-3 if "float16" in theirs.lower() or "amp." in line else 1e-5
     return module("compare").alike(ours, theirs, coarse)
 
 

@@ -253,7 +253,8 @@ class _Run:
         return gradients
 
     def _before_gradient(self, gradients: tuple[Any, ...]) -> Sequence[Any]:
-        return self._through(self.hooks.backward_before, gradients, (), "pre hook", "input")
+        expected = "input" if self.is_graph else "expect output"
+        return self._through(self.hooks.backward_before, gradients, (), "pre hook", expected)
 
     def _gradient(self, gradients: tuple[Any, ...]) -> Sequence[Any]:
         expected = "input" if self.is_graph else "expect grad input"

@@ -319,15 +319,14 @@ class Cell(CellTree):
         """The flags of the cell."""
         return dict(self._flags)
 
-    def set_inputs(self, *inputs: Any, **kwargs: Any) -> "Cell":
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Declare the types of the arguments; each call determines the extents that are None."""
         self.__dict__["_set_inputs"] = (inputs, kwargs)
-        return self
 
     def get_inputs(self) -> Any:
         """The types that `set_inputs` declared, or None."""
         stated = self.__dict__["_set_inputs"]
-        return None if stated is None else stated[0] or stated[1]
+        return None if stated is None else stated[1] or stated[0]
 
     def set_jit_config(self, jit_config: JitConfig) -> None:
         """Set the compile settings of this cell."""
