@@ -147,7 +147,7 @@ def _by_zero(x: Array, y: Array, result: Any) -> Any:
     else:
         high, low, none = np.iinfo(kind).max, np.iinfo(kind).min, 0
     x = np.asarray(x)
-    return np.where(zero, np.where(x == 0, none, np.where(x > 0, high, low)).astype(kind), result)
+    return np.where(zero, np.where(x > 0, high, np.where(x == 0, none, low)).astype(kind), result)
 
 
 def _quotient(plain: Kernel) -> Kernel:

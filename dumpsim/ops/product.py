@@ -73,7 +73,8 @@ def _infer_added(op: str, names: tuple[str, str], letters: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x, result = tensor_of(op, abstracts[0], "input"), of_pair(abstracts[1:3], attrs)
         whole = tensor_of(op, result, "output")
-        if np.broadcast_shapes(x.shape, whole.shape) != whole.shape:
+        beyond = len(x.shape) > len(whole.shape)
+        if beyond or any(n not in (1, m) for n, m in zip(x.shape[::-1], whole.shape[::-1], strict=False)):
             raise ScriptValueError(
                 f"For '{op}', 'input' {vector(x.shape)} must broadcast to the product {vector(whole.shape)}."
             )

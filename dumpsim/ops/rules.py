@@ -181,7 +181,7 @@ def axis_of(op: str, axis: int, rank: int, name: str = "axis value", extra: int 
 _TYPES = MappingProxyType(
     {
         "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39,
-        "uint64": 40, "float16": 42, "float32": 43, "float64": 44, "bfloat16": 45, "complex64": 48, "complex128": 49,
+        "uint64": 40, "float16": 42, "float32": 43, "float64": 44, "bfloat16": 45, "complex64": 51, "complex128": 52,
     }
 )  # fmt: skip
 

@@ -185,12 +185,12 @@ def _nd(change: Change, *, copies: bool) -> Callable[..., Array]:
     return np.errstate(all="ignore")(run)
 
 
-def _grad_sum(sign: int) -> Grad:
-    """Return the gradient of TensorScatterAdd (sign 1) or TensorScatterSub (-1)."""
+def _grad_sum(*, negative: bool) -> Grad:
+    """Return the gradient of TensorScatterAdd, or of TensorScatterSub, which is negative."""
 
     def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
         gathered = b.emit("GatherNd", dout, operands[1])
-        return dout, None, gathered if sign > 0 else b.emit("Neg", gathered)
+        return dout, None, b.emit("Neg", gathered) if negative else gathered
 
     return grad
 
@@ -222,8 +222,8 @@ def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 _GRADS: Mapping[str, Grad] = {
-    "Add": _grad_sum(1),
-    "Sub": _grad_sum(-1),
+    "Add": _grad_sum(negative=False),
+    "Sub": _grad_sum(negative=True),
     "Mul": _grad_scale,
     "Div": _grad_ratio,
     "Max": _grad_extreme,

@@ -181,7 +181,7 @@ def _infer_diagonal(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _diagonal(x: Array) -> Array:
-    return np.diag(x.reshape(-1)).reshape(*x.shape, *x.shape)
+    return np.diag(x.ravel()).reshape(*x.shape, *x.shape)
 
 
 def _grad_diagonal(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:

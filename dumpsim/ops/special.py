@@ -87,5 +87,5 @@ def erfc(x: Array) -> Array:
     wide = x.astype(np.float64)
     size = np.abs(wide)
     tail = _tail(np.maximum(size, 1.0))
-    far = np.where(wide > 0, tail, 2.0 - tail)
+    far = np.where(np.signbit(wide), 2.0 - tail, tail)
     return np.asarray(np.where(size <= 1.0, 1.0 - _series(np.clip(wide, -1.0, 1.0)), far), x.dtype)

@@ -88,3 +88,34 @@ def test_an_operator_is_declared_as_in_mindspore(name):
         operands += definition.defaults[len(definition.defaults) - len(definition.operands) + len(operands) :]
         abstracts, attrs = [abstract_of(operand) for operand in operands], {**definition.attrs, **CALLS[name].attrs}
         assert isinstance(definition.infer(abstracts, attrs), Abstract)
+
+
+# settings that a caller of MindSpore's class must give, or that only the compiler gives: a group of one, the first
+# rank, nobody, nothing to add, a kernel of one element, every element, no seed
+NEUTRAL = {
+    0: "rank_id root_rank dest_rank _rank src_rank sr_tag split_dim concat_dim seed0 seed1 seq_dim size output_num",
+    1: "rank_size split_count batch_size groups head_num sens",
+}
+NEUTRAL_TUPLES = {0: "send_lens recv_lens pad_list", 1: "kernel_size strides dilations output_size",
+                  -1: "send_rank_ids recv_rank_ids"}  # fmt: skip
+NAMED = {
+    "ApplyAdagradV2": {"epsilon": 1e-6}, "LayerNormGrad": {"epsilon": 1e-7}, "GluGrad": {"axis": -1},
+    "IndexAdd": {"axis": 0}, "LpNorm": {"axis": 0}, "DepthToSpace": {"block_size": 2},
+    "SpaceToDepth": {"block_size": 2}, "Range": {"max_length": 1_000_000}, "MaxPoolWithArgmaxV2": {"argmax_type": 4},
+    "MaxPoolGradWithArgmaxV2": {"argmax_type": 4},
+}  # fmt: skip
+
+
+def test_settings_without_a_default_in_mindspore_change_nothing():
+    scalars = {name: value for value, names in NEUTRAL.items() for name in names.split()}
+    tuples = {name: value for value, names in NEUTRAL_TUPLES.items() for name in names.split()}
+    for name in NAMES:
+        recorded = RECORDED.get(name, {"defaults": {}})["defaults"]
+        for key, value in stated(find(name)).items():
+            if key in recorded or value in (None, ()) or isinstance(value, str) or key == "out_channel":
+                continue
+            if isinstance(value, tuple):
+                assert value == (tuples[key],) * len(value), (name, key)
+            else:
+                wanted = NAMED.get(name, {}).get(key, scalars.get(key))
+                assert value == wanted, (name, key)

@@ -106,6 +106,15 @@ def test_number_type_beside_a_tensor(tensor, number, kind):
     assert (found and found.name) == kind
 
 
-@pytest.mark.parametrize("name", ["bool", "int32", "int64", "uint8", "float16", "float32", "float64"])
-def test_numbers_of_types(name):
-    assert type_of(type_number(dtype(name))) == dtype(name)
+NUMBERS_OF_TYPES = {  # [2.10 observed: mindspore._c_expression.typing.type_to_type_id]
+    "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39,
+    "uint64": 40, "float16": 42, "float32": 43, "float64": 44, "bfloat16": 45, "complex64": 51, "complex128": 52,
+}  # fmt: skip
+
+
+def test_numbers_of_types():
+    assert {name: type_number(dtype(name)) for name in NUMBERS_OF_TYPES} == NUMBERS_OF_TYPES
+    assert {name: type_of(number).name for name, number in NUMBERS_OF_TYPES.items()} == {n: n for n in NUMBERS_OF_TYPES}
+    assert type_number(dtype("int4")) is None
+    assert type_of(None) is None
+    assert type_of(dtype("int8")) == dtype("int8")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from ops.cases import CASES, Case, arrays
 from ops.evaluator import Builder, Value, operands_of, values_in
 
+from dumpsim.core.abstract import TensorType
 from dumpsim.ops.table import find, names
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "ops"
@@ -35,6 +37,10 @@ def recorded() -> dict[str, np.ndarray[Any, Any]]:
 @cache
 def graphs() -> dict[str, dict[str, list[str]]]:
     return dict(json.loads((FIXTURES / "graphs.json").read_text()))
+
+
+def _is_float(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.kind == "f"
 
 
 def ids(case: Case) -> str:
@@ -147,6 +153,28 @@ def test_gradients_are_those_of_finite_differences(case: Case) -> None:
             below = total()
             array[place] = kept
             assert ours[place] == pytest.approx((above - below) / (2 * step), rel=2e-4, abs=2e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in FINITE if sum(map(_is_float, arrays(case))) > 1], ids=ids)
+def test_a_constant_operand_leaves_the_gradients_of_the_others(case: Case) -> None:
+    """It may have none itself, since nobody asks for it."""
+    operands = operands_of(case, [a.astype(np.float64) if _is_float(a) else a for a in arrays(case)])
+    out = Builder().emit(case.op, *operands, **case.attrs)
+    weights = tuple(
+        Value(tensor, np.cos(np.arange(array.size, dtype=array.dtype)).reshape(array.shape))
+        for array, tensor in zip(flat(out.content), getattr(out.abstract, "items", (out.abstract,)), strict=True)
+    )
+    dout = weights if isinstance(out.content, tuple) else weights[0]
+    whole = Builder().gradients(case, operands, out, dout)
+    for at, operand in enumerate(operands):
+        if isinstance(operand, Value) and isinstance(operand.abstract, TensorType):
+            constant = Value(replace(operand.abstract, constant=True), operand.content)
+            found = Builder().gradients(case, [*operands[:at], constant, *operands[at + 1 :]], out, dout)
+            for place, (ours, theirs) in enumerate(zip(found, whole, strict=True)):
+                if place != at or ours is not None:
+                    assert (ours is None) is (theirs is None)
+                    if not isinstance(ours, tuple | None):
+                        np.testing.assert_array_equal(array_of(ours), array_of(theirs))
 
 
 def _some(shape: tuple[int, ...]) -> list[tuple[int, ...]]:

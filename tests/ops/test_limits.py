@@ -1,0 +1,295 @@
+"""Both sides of each limit of shape rules of operators that have no kernel on the CPU: collectives, attention, weights.
+
+The results are arithmetic: parts of a group's ranks, borders of images, rows times columns.
+"""
+
+import re
+from functools import partial
+
+import pytest
+
+from dumpsim.core.abstract import NoneType, ScalarType, StringType, TensorType, TupleType, tensors_of
+from dumpsim.core.dtype import dtype
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.ops.table import find
+
+NONE = NoneType()
+
+
+def t(*shape, kind="float32"):
+    return TensorType(dtype=dtype(kind), shape=shape)
+
+
+def n(value):
+    kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+    return ScalarType(dtype=dtype(kind), value=value)
+
+
+def host(*numbers):
+    return TupleType(items=tuple(map(n, numbers)), value=numbers)
+
+
+def several(*tensors):
+    return TupleType(items=tensors)
+
+
+def shapes(name, *operands, **attrs):
+    """Number types and shapes that the rule gives; settings that are left out have their defaults."""
+    definition = find(name)
+    missing = len(definition.operands) - len(operands)
+    defaults = [
+        NONE if value is None else n(value) for value in definition.defaults[len(definition.defaults) - missing :]
+    ]
+    abstract = definition.infer([*operands, *defaults], {**definition.attrs, **attrs})
+    return [(one.dtype.name, one.shape) for one in tensors_of(abstract)]
+
+
+def f32(*dims):
+    return ("float32", dims)
+
+
+TWO, THREE = {"rank_size": 2}, {"rank_size": 3}
+ROTATED = {"rank_size": 4, "split_count": 4}
+HALO = {"send_lens": (1, 2, 3, 4), "recv_lens": (5, 6, 7, 8)}
+NEAR = {"send_rank_ids": (1, 2), "send_shapes": ((2,), (3, 1)), "recv_rank_ids": (2,), "recv_shapes": ((4,),),
+        "recv_type": "int8"}  # fmt: skip
+SOME = {"op_types": ("irecv", "isend", "irecv"), "remote_ranks": (1, 1, 2), "receive_shapes": ((2,), (3,)),
+        "receive_dtypes": ("int8", "float16")}  # fmt: skip
+TAKEN = [
+    # a group of one by default
+    (("AllReduce", t(2, 3)), {}, [f32(2, 3)]), (("AllGather", t(2, 3)), {}, [f32(2, 3)]),
+    (("ReduceScatter", t(2, 3)), {}, [f32(2, 3)]), (("Reduce", t(2, 3)), {}, [f32(2, 3)]),
+    (("CollectiveGather", t(2, 3)), {}, [f32(2, 3)]), (("CollectiveScatter", t(2, 3)), {}, [f32(2, 3)]),
+    (("AllGatherV", t(3), host(3)), {}, [f32(3)]), (("ReduceScatterV", t(3), host(3)), {}, [f32(3)]),
+    (("AlltoAll", t(2, 3)), {}, [f32(2, 3)]), (("AlltoAllV", t(3), host(3), host(3)), {}, [f32(3)]),
+    (("AlltoAllVC", t(3), host(3)), {}, [f32(3)]), (("Broadcast", several(t(2), t(3, 1))), {}, [f32(2), f32(3, 1)]),
+    (("NeighborExchangeV2", t(1, 2, 3, 4)), {}, [f32(1, 2, 3, 4)]), (("NeighborExchange", NONE), {}, []),
+    # several ranks
+    (("AllGather", t(2, 3)), THREE, [f32(6, 3)]), (("ReduceScatter", t(6, 3)), THREE, [f32(2, 3)]),
+    (("ReduceScatter", t(0, 3)), THREE, [f32(0, 3)]), (("CollectiveScatter", t(6)), THREE, [f32(2)]),
+    (("Reduce", t(2, 3)), {"dest_rank": 1}, [f32(1)]), (("Reduce", t(2, 3)), {"dest_rank": 1, "_rank": 1}, [f32(2, 3)]),
+    (("CollectiveGather", t(2, 3)), {**TWO, "dest_rank": 1}, [f32(1)]),
+    (("CollectiveGather", t(2, 3)), {**TWO, "dest_rank": 1, "rank_id": 1}, [f32(4, 3)]),
+    (("AllReduce", t(2, kind="complex64")), {}, [("complex64", (2,))]),
+    (("AllGatherV", t(3), host(2, 3, 0)), {**THREE, "rank_id": 1}, [f32(5)]),
+    (("AllGatherV", t(0), host(0, 0)), {**TWO, "rank_id": 1}, [f32()]),
+    (("ReduceScatterV", t(5), host(2, 3, 0)), {**THREE, "rank_id": 1}, [f32(3)]),
+    (("ReduceScatterV", t(5), host(2, 3, 0)), {**THREE, "rank_id": 2}, [f32()]),
+    (("AlltoAll", t(4, 8, 3)), {**ROTATED, "split_dim": 1, "concat_dim": 2}, [f32(4, 2, 12)]),
+    (("AlltoAll", t(4, 8, 3)), {**ROTATED, "split_dim": 0, "concat_dim": 0}, [f32(4, 8, 3)]),
+    (("AlltoAllV", t(6), host(1, 2), host(0, 4)), {"block_size": 2}, [f32(8)]),
+    (("AlltoAllV", t(3), host(1, 2), host(0, 0)), {}, [f32()]),
+    (("AlltoAllVC", t(6), host(0, 1, 2, 1)), {**TWO, "rank_id": 1, "block_size": 2}, [f32(4)]),
+    (("AlltoAllVC", t(4), host(0, 1, 2, 1)), {**TWO, "rank_id": 1, "block_size": 2, "transpose": True}, [f32(6)]),
+    (("AlltoAllVC", t(1), host(0, 1, 2, 1)), {**TWO, "rank_id": 0}, [f32(2)]),
+    (("Send", t(2, 3)), {}, [f32(2, 3)]),
+    (("Receive", NONE), {"shape": (4, 2), "dtype": dtype("int8")}, [("int8", (4, 2))]),
+    (("NeighborExchange", several(t(2), t(3, 1))), NEAR, [("int8", (4,))]),
+    (("NeighborExchangeV2", t(1, 2, 30, 40)), HALO, [f32(1, 2, 41, 55)]),
+    (("NeighborExchangeV2Grad", t(1, 2, 30, 40)), HALO, [f32(1, 2, 27, 33)]),
+    (("NeighborExchangeV2", t(1, 2, 3, 4)), {"send_rank_ids": (0, 1, 2, -1, -1, -1, -1, -1)}, [f32(1, 2, 3, 4)]),
+    (("BatchISendIRecv", several(t(5))), SOME, [("int8", (2,)), f32(), ("float16", (3,))]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "attrs", "expected"), TAKEN, ids=[f"{at}-{row[0][0]}" for at, row in enumerate(TAKEN)]
+)
+def test_results_of_collectives(call, attrs, expected):
+    assert shapes(*call, **attrs) == expected
+
+
+LEFT_OVER = [
+    (("AllReduce", t(2)), {"op": "mean"}, ScriptValueError, "one of ['sum', 'max', 'min', 'prod'], but got mean"),
+    (("AllReduce", t(2, kind="uint8")), {}, ScriptTypeError, "but got Tensor[UInt8]"),
+    (("AllReduce", t(2, kind="complex64")), {"op": "prod"}, ScriptTypeError, "complex64 can be summed only"),
+    (("AllGather", t()), {}, ScriptValueError, "must be int and must > 0, but got '0'"),
+    (("ReduceScatter", t()), {}, ScriptValueError, "the shape is empty"),
+    (("ReduceScatter", t(5, 3)), THREE, ScriptValueError, "input_shape[0]: 5, rank_size: 3"),
+    (("AllGatherV", t(3), host(2, 3)), TWO, ScriptValueError, "the sum of 'output_split_sizes' must be"),
+    (("AllGatherV", t(3), host(3, 3, 3)), TWO, ScriptValueError, "must have 2 numbers >= 0, but got [3, 3, 3]"),
+    (("AllGatherV", t(3), host(3, -1)), TWO, ScriptValueError, "must have 2 numbers >= 0, but got [3, -1]"),
+    (("AllGatherV", t(3, 1), host(3)), {}, ScriptValueError, "must have one dimension, but got shape [3, 1]"),
+    (("AllGatherV", t(3), t(1, kind="int64")), {}, UnsupportedError, "a tensor as output_split_sizes"),
+    (("ReduceScatterV", t(4), host(2, 3)), TWO, ScriptValueError, "[2, 3] for shape [4]"),
+    (("ReduceScatterV", t(5, kind="uint8"), host(2, 3)), TWO, ScriptTypeError, "but got Tensor[UInt8]"),
+    (("AlltoAll", t(4, 4)), {"split_dim": 2}, ScriptValueError, "Invalid split dim 2 is greater than shape size 2"),
+    (("AlltoAll", t(4, 4)), {"split_dim": -1}, ScriptValueError, "Invalid split dim -1"),
+    (("AlltoAll", t(4, 4)), {"concat_dim": 2}, ScriptValueError, "Invalid concat dim 2"),
+    (("AlltoAll", t(4, 4)), {**TWO, "split_count": 4}, ScriptValueError, "'split_count': 4, 'rank_size': 2"),
+    (("AlltoAll", t(4, 6)), {**ROTATED, "split_dim": 1}, ScriptValueError, "6, 'split_count' 4"),
+    (("AlltoAllV", t(3), host(1, -1), host(0, 4)), {}, ScriptValueError, "must have numbers >= 0, but got [1, -1]"),
+    (("AlltoAllV", t(6), host(1, 1), host(0, 4)), {"block_size": 2}, ScriptValueError, "[2, 2] for shape [6]"),
+    (("AlltoAllVC", t(3), host(0, 1, 2)), TWO, ScriptValueError, "must have 4 numbers >= 0"),
+    (("AlltoAllVC", t(2), host(0, 1, 2, 1)), TWO, ScriptValueError, "[0, 1] for shape [2]"),
+    (("NeighborExchange", several(t(2), t(3, 2))), NEAR, ScriptValueError, "but got [(2,), (3, 2)]"),
+    (("NeighborExchange", several(t(2), t(3, 1))), {**NEAR, "send_rank_ids": (1,)}, ScriptValueError, "1 and 2"),
+    (("NeighborExchange", several(t(2), t(3, 1))), {**NEAR, "recv_rank_ids": (1, 2)}, ScriptValueError, "2 and 1"),
+    (("NeighborExchangeV2", t(2, 3, 4)), {}, ScriptValueError, "but got 3 in 'NCHW'"),
+    (("NeighborExchangeV2", t(1, 2, 3, 4)), {"data_format": "NHWC"}, ScriptValueError, "but got 4 in 'NHWC'"),
+    (("NeighborExchangeV2", t(1, 2, 3, 4)), {"send_rank_ids": (0, 0)}, ScriptValueError, "but got id :0 repeated"),
+    (("NeighborExchangeV2", t(1, 2, 3, 4)), {"recv_rank_ids": (3, 1, 3)}, ScriptValueError, "but got id :3 repeated"),
+    (("BatchISendIRecv", several()), SOME, ScriptRuntimeError, "1 'isend' and 2 'irecv' need as many"),
+    (("BatchISendIRecv", several(t(5))), {**SOME, "receive_shapes": ((2,),)}, ScriptRuntimeError, "but got 1 and 1"),
+    (("BatchISendIRecv", several(t(5))), {**SOME, "op_types": ("isend", "recv")}, ScriptValueError, "but got 'recv'"),
+]  # fmt: skip
+
+
+def refuses(call, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "attrs", "error", "words"), LEFT_OVER, ids=[f"{at}-{row[0][0]}" for at, row in enumerate(LEFT_OVER)]
+)
+def test_collectives_refuse(call, attrs, error, words):
+    refuses(partial(shapes, *call, **attrs), error, words)
+
+
+def attention(*tensors, more=(NONE,) * 7, heads=2, keep=1.0, layout=1, sparse=0):
+    settings = (heads, keep, 1.0, 2147483647, 2147483647, 0, layout, sparse)
+    return shapes("FlashAttentionScore", *tensors, *more, *map(n, settings))
+
+
+def test_results_of_attention():
+    """Lanes of 8 for the maximum and the sum of each row, nothing, and the shape of the query. [2.10 observed]"""
+    layouts = {0: ((3, 5, 8), (3, 7, 8)), 1: ((3, 2, 5, 4), (3, 1, 7, 4)), 2: ((5, 3, 8), (7, 3, 8)),
+               3: ((3, 5, 2, 4), (3, 7, 1, 4))}  # fmt: skip
+    for layout, (query, key) in layouts.items():
+        for kind, wide in (("float16", "float32"), ("float32", "float32"), ("float64", "float64")):
+            lanes = (wide, (3, 2, 5, 8))
+            found = attention(t(*query, kind=kind), t(*key, kind=kind), t(*key, kind=kind), layout=layout)
+            assert found == [lanes, lanes, (kind, (1,)), (kind, query)]
+    query = t(3, 2, 5, 4)
+    assert shapes("FlashAttentionScore", t(3, 5, 8), t(3, 7, 8), t(3, 7, 8))[0] == f32(3, 1, 5, 8)  # one head, BSH
+    for keep in (0.0078125, 1.0):
+        assert attention(query, query, query, keep=keep)
+    for sparse in range(5):
+        assert attention(query, query, query, sparse=sparse)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"keep": 0.0}, ScriptValueError, "'keep_prob' must be in (0, 1], but got 0.0"),
+        ({"keep": 1.5}, ScriptValueError, "but got 1.5"),
+        ({"layout": -1}, ScriptValueError, "'input_layout' must be one of"),
+        ({"layout": 5}, ScriptValueError, "but got 5"),
+        ({"layout": 4}, UnsupportedError, "sequences of different lengths in one batch"),
+        ({"sparse": -1}, UnsupportedError, "sparse_mode -1"),
+        ({"sparse": 5}, UnsupportedError, "sparse_mode 5"),
+        ({"heads": 3}, ScriptValueError, "'head_num' is 3, but 'query' has 2 heads"),
+        ({"layout": 0}, ScriptValueError, "must be 3 for input_layout BSH"),
+    ]
+    + [
+        ({"more": tuple(t(1) if at == place else NONE for at in range(3, 10))}, UnsupportedError, f"operand '{name}'")
+        for place, name in ((5, "padding_mask"), (7, "prefix"), (8, "actual_seq_qlen"), (9, "actual_seq_kvlen"))
+    ],
+)
+def test_attention_refuses(changes, error, words):
+    refuses(partial(attention, *[t(3, 2, 5, 4)] * 3, **changes), error, words)
+
+
+def test_attention_refuses_tensors_that_do_not_fit():
+    query, flat = t(3, 2, 5, 4), t(3, 5, 9)
+    refuses(partial(attention, query, t(3, 5, 8), query), ScriptValueError, "must be 4 for input_layout BNSD")
+    refuses(partial(attention, t(3, 5, 8), query, query), ScriptValueError, "must be 4 for input_layout BNSD")
+    refuses(partial(attention, flat, flat, flat, layout=0), ScriptValueError, "must divide the hidden size 9")
+    refuses(partial(attention, flat, flat, flat, layout=2), ScriptValueError, "must divide the hidden size 9")
+    refuses(partial(attention, query, query, t(3, 2, 5, 4, kind="float16")), ScriptTypeError, "must be same")
+    for at in range(3):
+        given = [query] * at + [t(3, 2, 5, 4, kind="int32")] + [query] * (2 - at)
+        refuses(partial(attention, *given), ScriptTypeError, ("query", "key", "value")[at])
+
+
+def rotary(*given, mode=0):
+    return shapes("RotaryPositionEmbedding", *given, n(mode))
+
+
+def test_limits_of_rotary_positions():
+    x, angles = t(2, 3, 2, 4, kind="float16"), t(1, 3, 1, 4)
+    assert rotary(x, angles, angles) == rotary(x, angles, angles, mode=1) == [("float16", (2, 3, 2, 4))]
+    for mode in (-1, 2):
+        refuses(partial(rotary, x, angles, angles, mode=mode), ScriptValueError, f"must be 0 or 1, but got {mode}")
+    for wrong in ((t(3, 2, 4), angles, angles), (t(2, 3, 2, 5), angles, angles), (x, angles, t(1, 3, 1, 2))):
+        refuses(partial(rotary, *wrong), ScriptValueError, "'x' must have 4 dimensions, the last of them even")
+
+
+def quantised(x, weight, scale=None, more=(NONE,) * 4, left=False, right=False, group=0):
+    half = t(1, kind="float16") if scale is None else scale
+    return shapes("WeightQuantBatchMatmul", x, weight, half, *more, *map(n, (left, right, group)))
+
+
+def test_results_of_quantised_weights():
+    """Rows of x by columns of the weight; int4 counts pairs. [2.10 observed]"""
+    x, turned = t(2, 64, kind="float16"), t(64, 2, kind="float16")
+    for given, weight, flags in (
+        (x, t(64, 6, kind="int8"), {}), (turned, t(64, 6, kind="int8"), {"left": True}),
+        (x, t(6, 64, kind="int8"), {"right": True}), (x, t(64, 3, kind="int4"), {}),
+        (x, t(6, 32, kind="int4"), {"right": True}),
+    ):  # fmt: skip
+        assert quantised(given, weight, **flags) == [("float16", (2, 6))]
+    wide = quantised(t(5, 1, 2, 64, kind="bfloat16"), t(3, 64, 6, kind="int8"), t(1, kind="bfloat16"))
+    assert wide == [("bfloat16", (5, 3, 2, 6))]
+    for group in (0, 32):
+        assert quantised(x, t(64, 6, kind="int8"), group=group) == [("float16", (2, 6))]
+    assert quantised(t(2, 96, kind="float16"), t(96, 6, kind="int8"), group=64) == [("float16", (2, 6))]
+
+
+@pytest.mark.parametrize(
+    ("operands", "changes", "error", "words"),
+    [
+        ((t(2, 64), t(64, 6, kind="int8")), {}, ScriptTypeError, "argument[x]"),
+        ((t(2, 64, kind="float16"), t(64, 6, kind="uint8")), {}, ScriptTypeError, "argument[weight]"),
+        ((t(2, 64, kind="float16"), t(64, 6, kind="int8"), t(1)), {}, ScriptTypeError, "argument[antiquant_scale]"),
+        ((t(64, kind="float16"), t(64, 6, kind="int8")), {}, ScriptValueError, "2 dimensions or more"),
+        ((t(2, 64, kind="float16"), t(64, kind="int8")), {}, ScriptValueError, "2 dimensions or more"),
+        ((t(2, 63, kind="float16"), t(64, 6, kind="int8")), {}, ScriptValueError, "differ: 63 and 64"),
+        ((t(2, 64, kind="float16"), t(64, 6, kind="int8")), {"left": True}, ScriptValueError, "differ: 2 and 64"),
+    ]
+    + [
+        ((t(2, 64, kind="float16"), t(64, 6, kind="int8")), {"group": group}, ScriptValueError,
+         f"a multiple of 32 in [32, 63], but got {group}")
+        for group in (-32, 31, 33, 48, 64, 96)
+    ]
+    + [
+        ((t(2, 64, kind="float16"), t(64, 6, kind="int8")),
+         {"more": tuple(t(1) if at == place else NONE for at in range(3, 7))}, UnsupportedError, f"operand '{name}'")
+        for place, name in ((4, "quant_scale"), (5, "quant_offset"))
+    ],
+)  # fmt: skip
+def test_quantised_weights_refuse(operands, changes, error, words):
+    refuses(partial(quantised, *operands, **changes), error, words)
+
+
+@pytest.mark.parametrize(("name", "operands", "expected"), [
+    ("Mm", (t(2, 3), t(3, 4)), (2, 4)), ("Mv", (t(2, 3), t(3)), (2,)), ("Dot", (t(3), t(3)), ()),
+    ("Outer", (t(3), t(2)), (3, 2)), ("Ger", (t(3), t(2)), (3, 2)), ("Addmm", (t(4), t(2, 3), t(3, 4)), (2, 4)),
+    ("Addmv", (t(1), t(2, 3), t(3)), (2,)), ("Addbmm", (t(2, 1), t(5, 2, 3), t(5, 3, 4)), (2, 4)),
+    ("Baddbmm", (t(), t(5, 2, 3), t(5, 3, 4)), (5, 2, 4)),
+])  # fmt: skip
+def test_products_take_shapes_that_fit_alone(name, operands, expected):
+    assert shapes(name, *operands) == [f32(*expected)]
+    first = len(operands) - 2  # an added term precedes the two
+    for at in (first, first + 1):
+        given = operands[at]
+        others = [(*given.shape, 7), given.shape[1:]]
+        if at == first and name not in ("Outer", "Ger"):
+            others.append((*given.shape[:-1], given.shape[-1] + 1))  # the axis that is summed
+        if name in ("Addbmm", "Baddbmm"):
+            others.append((given.shape[0] + 1, *given.shape[1:]))
+        for shape in others:
+            wrong = [*operands[:at], t(*shape), *operands[at + 1 :]]
+            refuses(partial(shapes, name, *wrong), ScriptValueError, f"'{name}'")
+        wrong = [*operands[:at], t(*given.shape, kind="float16"), *operands[at + 1 :]]
+        refuses(partial(shapes, name, *wrong), ScriptTypeError, "must be same")
+        wrong = [*operands[:at], StringType(value="x"), *operands[at + 1 :]]
+        refuses(partial(shapes, name, *wrong), ScriptTypeError, "must be a tensor, but got String")
+    for shape in ((1, *expected), (*expected[:-1], expected[-1] + 1)) if first else ():
+        refuses(partial(shapes, name, t(*shape), *operands[1:]), ScriptValueError, "must broadcast to the product")
+
+
+def test_an_added_term_may_have_fewer_or_single_extents():
+    for shape in ((), (1,), (4,), (1, 1), (2, 1), (1, 4), (2, 4)):
+        assert shapes("Addmm", t(*shape), t(2, 3), t(3, 4)) == [f32(2, 4)]
