@@ -482,8 +482,10 @@ def test_the_reason_of_a_launcher_comes_after_what_the_rank_has_said(hub):
     assert hub.results == {0: 5}
     with Hub(2) as never:
         never.lost(1, "exit code 7")
+        assert select.select([never._wake_read], [], [], 0)[0]
         never._turn()
         assert never.endings[1].text == "exit code 7"
+        assert select.select([never._wake_read], [], [], 0)[0] == []  # it does not turn again for that
 
 
 @pytest.mark.parametrize(
