@@ -37,11 +37,11 @@ def test_distances_of_names(names):
         np.testing.assert_array_equal(distance(at), expected)
 
 
-def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor", values=(math.nan,) * 6):
-    """A call of one input and one output; `values` are maximum, minimum and mean of both."""
+def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor", values=(math.nan,) * 6, made=None):
+    """A call of one input and one output, of the shape `made`; `values` are maximum, minimum and mean of both."""
     name = f"{kind}_{api}_{at}"
 
-    def entry(tail, statistics):
+    def entry(tail, statistics, shape):
         line = ApiRecord(
             name=name + tail,
             dtype="torch.float32",
@@ -64,8 +64,8 @@ def call(api, shape=(2, 8), at=0, framework="torch", kind="Tensor", values=(math
         kind=kind,
         api=api,
         meaning=meaning(framework, kind, api),
-        inputs=(entry("_forward_input.0", values[:3]),),
-        outputs=(entry("_forward_output", values[3:]),),
+        inputs=(entry("_forward_input.0", values[:3], shape),),
+        outputs=(entry("_forward_output", values[3:], shape if made is None else made),),
     )
 
 
@@ -242,3 +242,98 @@ def test_equal_ends_are_paired_without_a_search():
     found = [(len(group.origin), len(group.target)) for group in align(origin, target)]
     assert found == [(1, 1), (1, 1), (0, 2), (1, 1), (1, 1)]
     assert [(len(g.origin), len(g.target)) for g in align(target, origin)] == [(1, 1), (1, 1), (2, 0), (1, 1), (1, 1)]
+
+
+def steps(text, kind="Tensor"):
+    """Calls as ``api:in>out``; the sizes of their input and output, both (2, 8) without."""
+    found = []
+    for at, word in enumerate(text.split()):
+        api, _, sizes = word.partition(":")
+        got, _, made = sizes.partition(">")
+        where = {"kind": "LAYER"} if api.startswith("layer") else {"kind": kind}
+        shapes = {"shape": (2, int(got)), "made": (2, int(made or got))} if got else {}
+        found.append(call(api, at=at, **where, **shapes))
+    return found
+
+
+def named(groups):
+    return ["+".join(c.api for c in one.origin) + " | " + "+".join(c.api for c in one.target) for one in groups]
+
+
+GAPS = [
+    # calls of the origin, of the target -> groups
+    ("linear", "matmul add", "linear | matmul+add"),
+    ("linear", "transpose matmul add", "linear | transpose+matmul+add"),
+    ("linear", "foo matmul add", " | foo, linear | matmul+add"),
+    ("linear", "matmul add foo", "linear | matmul+add,  | foo"),
+    ("foo linear", "matmul add", "foo | , linear | matmul+add"),
+    ("linear foo", "matmul add", "linear | matmul+add, foo | "),
+    # nothing else cuts these: the sizes between the calls are others on the two sides
+    ("linear:8>4 linear:5>3", "matmul:8>4 add:4 foo:6 matmul:7>3 add:3",
+     "linear | matmul+add,  | foo, linear | matmul+add"),
+    ("linear:8>4 foo:6 linear:5>3", "matmul:8>4 add:4 matmul:7>3 add:3",
+     "linear | matmul+add, foo | , linear | matmul+add"),
+    ("matmul:8>4 add:4 foo:6 matmul:7>3 add:3", "linear:8>4 linear:5>3",
+     "matmul+add | linear, foo | , matmul+add | linear"),
+    ("linear:8>4", "matmul:8>4 add:4>5", "linear | matmul+add"),  # no other way to cut
+    ("foo:8>1 linear:8>4", "matmul:8>4 add:4>5", "foo+linear | matmul+add"),  # it ends in another shape
+    ("foo:8>1 linear:8>5", "matmul:8>4 add:4>5", "foo | , linear | matmul+add"),
+    # two compounds share a product: the first one has it
+    ("scaled_dot_product_attention linear", "matmul softmax matmul add",
+     "scaled_dot_product_attention | matmul+softmax+matmul, linear | add"),
+    ("log_softmax rsqrt", "softmax log sqrt reciprocal", "log_softmax | softmax+log, rsqrt | sqrt+reciprocal"),
+    ("softmax log rsqrt", "log_softmax sqrt reciprocal", "softmax+log | log_softmax, rsqrt | sqrt+reciprocal"),
+    ("mse_loss", "sub square mean", "mse_loss | sub+square+mean"), ("silu", "sigmoid mul", "silu | sigmoid+mul"),
+    ("mse_loss", "sub pow mean", "mse_loss | sub+pow+mean"),
+    # cuts: where the same sizes pass, the rest is one group
+    ("a:1>2 b:2>3 c:3>4", "d:1>2 e:2>4", "a | d, b+c | e"), ("a:1>2 b:2>3", "c:1>3", "a+b | c"),
+    ("a:1>2", "b:1>2 c:2>3", "a | b+c"),
+    ("a:1>2 b:2>3 c:3>4", "d:1>3 e:3>4", "a+b | d, c | e"), ("a:1>2 b:2>3", "d:1>5 e:5>3", "a+b | d+e"),
+    ("a:1>2 b:2>3 c:3>4 d:4>5", "e:1>2 f:2>4 g:4>5", "a | e, b+c | f, d | g"),
+    ("a:1>2 b:3>4", "c:1>2 d:2>4", "a+b | c+d"), ("a:1>2 b:3>4", "c:1>2 d:3>4", "a | c, b | d"),
+    # of equal sizes the names decide, else the later edges
+    ("foo bar baz", "qux baz", "foo+bar | qux, baz | baz"), ("foo baz bar", "foo qux", "foo | foo, baz+bar | qux"),
+    ("aa bb cc", "xx yy", "aa+bb | xx, cc | yy"), ("xx yy", "aa bb cc", "xx | aa+bb, yy | cc"),
+    ("", "a b", " | a+b"), ("a b", "", "a+b | "), ("", "", ""), ("a", "b", "a | b"),
+    # names of modules on one side alone take no part
+    ("layer1 a layer2", "b", "layer1 | , a | b, layer2 | "), ("b", "layer1 a layer2", " | layer1, b | a,  | layer2"),
+    ("layer1 matmul layer2 add layer3", "linear", "layer1 | , matmul+layer2+add | linear, layer3 | "),
+    ("linear", "matmul layer2 add layer3", "linear | matmul+layer2+add,  | layer3"),
+    ("layer1 layer2", "a", " | a, layer1+layer2 | "), ("a", "layer1 layer2", "a | ,  | layer1+layer2"),
+    ("layer1 a", "layer2 b", "layer1 | layer2, a | b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("origin", "target", "groups"), GAPS)
+def test_groups_of_the_calls_between_two_pairs(origin, target, groups):
+    found = gap_groups(steps(origin), steps(target))
+    assert ", ".join(named(found)) == groups
+    assert [c.api for group in found for c in group.origin] == [w.partition(":")[0] for w in origin.split()]
+    assert [c.api for group in found for c in group.target] == [w.partition(":")[0] for w in target.split()]
+
+
+KINDS = {"n": ("NN", "ReLU"), "f": ("Functional", "relu"), "t": ("Tensor", "relu")}
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "groups"),
+    [
+        ("fn", "t", ["f-", "nt"]), ("nf", "t", ["nt", "f-"]), ("tf", "n", ["t-", "fn"]), ("ft", "n", ["fn", "t-"]),
+        ("tn", "t", ["tt", "n-"]), ("nt", "t", ["n-", "tt"]),  # the same kind is more than a better one
+        ("tfn", "tn", ["tt", "f-", "nn"]), ("fn", "tf", ["ft", "nf"]),  # and one pair more is more than that
+    ],
+)  # fmt: skip
+def test_of_several_calls_of_a_sense_the_best_kind_is_chosen(origin, target, groups):
+    sides = [[call(KINDS[k][1], at=at, kind=KINDS[k][0]) for at, k in enumerate(side)] for side in (origin, target)]
+    letter = {kind: k for k, (kind, _) in KINDS.items()}
+    found = ["".join(letter[side[0].kind] if side else "-" for side in (g.origin, g.target)) for g in align(*sides)]
+    assert found == groups
+
+
+def test_values_are_more_than_the_kind_of_a_call_and_less_than_one_pair_more():
+    near, far = (1.0, 0.0, 0.5, 2.0, 1.0, 1.5), (7.0, 6.0, 6.5, 8.0, 7.0, 7.5)
+    origin = [call("relu", at=0, kind="Functional", values=near), call("ReLU", at=1, kind="NN", values=far)]
+    target = [call("relu", at=0, values=near)]
+    assert [len(group.target) for group in align(origin, target)] == [1, 0]
+    two = [call("relu", at=0, values=far), call("relu", at=1, values=far)]
+    assert sizes(align(origin, two)) == [(1, 1), (1, 1)]

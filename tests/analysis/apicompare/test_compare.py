@@ -486,7 +486,49 @@ def test_a_terminal_sees_a_bar_and_a_file_none(pair, monkeypatch):
         shown.append(stream.getvalue())
     assert "comparing" in shown[0]
     assert "100%" in shown[0]
+    assert shown[0].endswith("\x1b[1A\x1b[2K")  # and at the end it is wiped off
     assert shown[1] == ""
+
+
+MARKED = [
+    # arrays of both sides -> ratio, cosine, means, maxima, minima, shapes, types, and the columns that are marked
+    (([1, 2], [1, 2]), "100.00% 1.00000 1.50000,1.50000 2.00000,2.00000 1.00000,1.00000 (2,) float32", ()),
+    (([1, 2], [1, 3]), "50.00% 0.98994 1.50000,2.00000 2.00000,3.00000 1.00000,1.00000 (2,) float32", (2, 4, 5)),
+    (([3, 4], [4, -3]), "0.00% 0.00000 3.50000,0.50000 4.00000,4.00000 3.00000,-3.00000 (2,) float32", (2, 3, 4, 6)),
+    (([100], [104]), "0.00% 1.00000 100.00000,104.00000 100.00000,104.00000 100.00000,104.00000 (1,) float32", (2,)),
+    (([95], [100]), "0.00% 1.00000 95.00000,100.00000 95.00000,100.00000 95.00000,100.00000 (1,) float32", (2,)),
+    (([94], [100]), "0.00% 1.00000 94.00000,100.00000 94.00000,100.00000 94.00000,100.00000 (1,) float32",
+     (2, 4, 5, 6)),
+    (([1] * 19 + [2], [1] * 20), "95.00% 0.97913 1.04999,1.00000 2.00000,1.00000 1.00000,1.00000 (20,) float32", (5,)),
+    (([1] * 18 + [2], [1] * 19), "94.73% 0.97823 1.05263,1.00000 2.00000,1.00000 1.00000,1.00000 (19,) float32",
+     (2, 4, 5)),
+    (([np.inf, 1], [np.inf, 1]), "100.00% 1.00000 inf,inf inf,inf 1.00000,1.00000 (2,) float32", ()),
+    (([np.inf, 1], [1, 1]), "50.00% nan inf,1.00000 inf,1.00000 1.00000,1.00000 (2,) float32", (2, 4, 5)),
+    (([np.nan, 1], [1, 1]), "50.00% nan nan,1.00000 nan,1.00000 nan,1.00000 (2,) float32", (2,)),
+    (([1, 2], np.array([1, 2])), "100.00% 1.00000 1.50000,1.50000 2.00000,2.00000 1.00000,1.00000 (2,) "
+     "float32,int64", (8,)),
+    (([1, 2], [1, 2, 3]), "Shape is inconsistent|" * 5 + "(2,),(3,) float32", (7,)),
+    (([1, 2], np.array([[1.0]])), "Shape is inconsistent|" * 5 + "(2,),(1,1) float32,float64", (7, 8)),
+    (([1, 2], None), "0.00% nan nan,nan nan,nan nan,nan (2,) float32,None", (2, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arrays", "cells", "marked"), MARKED)
+def test_rows_of_mindtorch_mark_what_is_suspicious(tmp_path, arrays, cells, marked):
+    """Below 95 % of a ratio or a cosine, and above 5 % of a mean, a maximum or a minimum. [spec api_dump 2.4]"""
+    name = "NN_ReLU_0_forward_output"
+    for side, framework, array in zip("ab", ("torch", "mindtorch"), arrays, strict=True):
+        root = dump(tmp_path / side, framework, call("NN_ReLU_0", [1.0, 2.0], [1.0, 2.0]), npy=True)
+        path = root / "rank0" / f"{framework}_api_dump" / f"{name}.npy"
+        path.unlink()
+        if array is not None:
+            np.save(path, np.asarray(array, None if isinstance(array, np.ndarray) else np.float32))
+    result, _ = compare_api_dumps(tmp_path / "a", tmp_path / "b")
+    rows = result.steps[0].forward.rows
+    row = next(row for row in rows if "output" in str(row.cells[0]))
+    words = [word for part in cells.split("|")[:-1] for word in [part]] + cells.split("|")[-1].split()
+    assert [str(cell).replace(", ", ",") for cell in row.cells[2:]] == [word.replace(", ", ",") for word in words]
+    assert sorted(row.marked) == list(marked)
 
 
 def test_the_first_gradient_names_the_loss_that_made_it(tmp_path):
