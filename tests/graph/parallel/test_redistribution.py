@@ -59,6 +59,49 @@ def run(parts, programs):
     return parts
 
 
+def compared(source, target):
+    """Whether the parts of all ranks become those of the target, both ways."""
+    whole = np.arange(prod(source.shape)).reshape(source.shape)
+    for all_to_all in (False, True):
+        programs = [redistribution(source, target, rank, all_to_all=all_to_all) for rank in range(source.devices)]
+        got = run([whole[source.region(rank)] for rank in range(source.devices)], programs)
+        for rank in range(source.devices):
+            np.testing.assert_array_equal(got[rank], whole.reshape(target.shape)[target.region(rank)])
+
+
+def any_layout(chosen, shape, devices):
+    """A layout that a script may give itself: any dimensions on any axes, several on one."""
+    matrix = chosen.choice([m for m in MATRICES if prod(m) == devices])
+    axes = [[] for _ in shape]
+    for dim in chosen.sample(range(len(matrix)), len(matrix)):
+        at = chosen.randrange(len(shape))
+        if chosen.random() < 0.8 and shape[at] % (prod(matrix[-1 - d] for d in axes[at]) * matrix[-1 - dim]) == 0:
+            axes[at].append(dim)
+    found = [tuple(dims) if len(dims) > 1 else dims[0] if dims else -1 for dims in axes]
+    return TensorLayout(matrix, tuple(found), tuple(shape))
+
+
+MATRICES = [(2,), (4,), (2, 2), (8,), (2, 4), (4, 2), (2, 2, 2), (6,), (2, 3), (3, 2), (16,), (2, 2, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 20))
+def test_parts_of_any_layouts_are_the_slices_of_the_whole_tensor(seed):
+    for one in range(seed, seed + 20):
+        chosen = random.Random(one)
+        devices = chosen.choice([2, 4, 8, 6, 16])
+        sizes = [2, 4, 8, 16] if devices != 6 else [1, 6, 12]
+        shape = tuple(chosen.choice(sizes) for _ in range(chosen.randint(1, 3)))
+        after = shape_of(chosen, prod(shape)) if chosen.random() < 0.3 else shape
+        compared(any_layout(chosen, shape, devices), any_layout(chosen, after, devices))
+
+
+def test_parts_that_two_axes_exchange():
+    """The axes swap their device dimensions, so that both are joined, the last one first. [spec parallel 2.5, steps 4, 7]"""
+    source, target = TensorLayout((2, 2), (0, 1), (8, 8)), TensorLayout((2, 2), (1, 0), (8, 8))
+    compared(source, target)
+    assert texts(redistribution(source, target, 2), 2) == "G1(0,2) G0(2,3) S0:1/2 S1:0/2"
+
+
 def check(seed):
     chosen = random.Random(seed)
     devices = chosen.choice([2, 4, 8, 16])
