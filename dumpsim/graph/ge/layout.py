@@ -150,12 +150,11 @@ class _LayOut:
                     follows = self.layouts(operand)[0].dtype if follows is None else follows
                     kind = follows if kind.name == "float32" else kind
             node.operands[place] = self._fitted(operand, _layout(layout_name, kind, groups))
-        self._outputs(node, definition, cube, gives, groups, follows, agnostic)
+        self._outputs(node, cube, gives, groups, follows, agnostic)
 
     def _outputs(
         self,
         node: Node,
-        definition: OpDef,
         cube: bool,
         gives: Mapping[int, str],
         groups: int,
@@ -163,12 +162,8 @@ class _LayOut:
         agnostic: str | None,
     ) -> None:
         found: list[Layout] = []
-        operands = [o for o in node.operands if not isinstance(o.abstract, MonadType)]
         for slot, leaf in enumerate(leaves_of(node.abstract)):
             kind, layout_name = leaf.dtype, gives.get(slot, PLAIN) if agnostic is None else agnostic
-            if slot in definition.alias:
-                found.append(self.layouts(operands[definition.alias[slot]])[0])
-                continue
             if kind.name == "float32" and isinstance(leaf, TensorType):
                 if cube:
                     assert self.cube_dtype is not None

@@ -391,12 +391,11 @@ class _Effects:
         Formal parameters of functions of `loops` do not count.
         """
         known = self._known.setdefault(loops, {})
-        if not isinstance(value, Node) or id(value) in known:
-            return known.get(id(value), False)
-        for node in topological([value], lambda node: [v for v in self._own(node, loops) if id(v) not in known]):
+        roots = [value] if id(value) not in known else []
+        for node in topological(roots, lambda node: [v for v in self._own(node, loops) if id(v) not in known]):
             effect = self._is_effect(node) or any(known.get(id(v), False) for v in self._own(node, loops))
             known[id(node)] = effect and id(node) not in self._joined
-        return known[id(value)]
+        return known.get(id(value), False)
 
     def _own(self, node: Node, loops: frozenset[object]) -> list[Value]:
         """Return the operands of a node that the vendor's parser does not turn into formal parameters of `loops`.

@@ -16,6 +16,7 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient_builder import ControlBuilder
 from dumpsim.graph.gradient_control import bundle_of
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value
+from dumpsim.graph.mindspore.capturedflow import is_part, place_of
 from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph, as_constant, function_of
 from dumpsim.ops.opdef import Grad
@@ -198,10 +199,8 @@ def _inline_function(form: FuncForm, rule: FuncGraph, function: FuncGraph, call:
     bundle = rule.output
     assert isinstance(bundle, Node)
     for node in [node for one in form.functions for node in one.trail]:
-        if node.op_type == "TupleGetItem" and node.operands[0] is call:
-            place = node.operands[1]
-            assert isinstance(place, Constant)
-            known[id(node)] = bundle.operands[place.value]
+        if is_part(node, call):
+            known[id(node)] = bundle.operands[place_of(node)]
     form.functions = [one for one in form.functions if one is not rule]
     at = next(place for place, node in enumerate(function.trail) if node is call)
     nodes = [node for node in rule.trail if node is not bundle]

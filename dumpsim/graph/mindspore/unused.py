@@ -70,14 +70,12 @@ class Effects:
 
         Formal parameters of functions of `loops` do not count.
         """
-        if not isinstance(value, Node):
-            return False
         known = self._known.setdefault(loops, {})
-        for node in topological([value], lambda node: [v for v in _sources(node, loops) if id(v) not in known]):
-            if id(node) not in known:
-                effect = self._is_effect(node) or any(known.get(id(v), False) for v in _sources(node, loops))
-                known[id(node)] = effect and not _gives_formals(node)
-        return known[id(value)]
+        roots = [value] if id(value) not in known else []
+        for node in topological(roots, lambda node: [v for v in _sources(node, loops) if id(v) not in known]):
+            effect = self._is_effect(node) or any(known.get(id(v), False) for v in _sources(node, loops))
+            known[id(node)] = effect and not _gives_formals(node)
+        return known.get(id(value), False)
 
     def _is_effect(self, node: Node) -> bool:
         reads = any(isinstance(value, Parameter) and value.is_weight for value in node.operands)

@@ -93,6 +93,32 @@ def test_every_order_that_events_allow_respects_the_data(steps):
     assert not launches or len(done) == len(nodes)
 
 
+@settings(max_examples=60, deadline=None)
+@given(steps=graphs)
+def test_each_wait_is_for_a_kernel_that_is_not_known_to_have_run(steps):
+    """In sets: what must have run before each kernel, by its stream and its waits."""
+    nodes = []
+    for number, (engine, picks) in enumerate(steps):
+        operands = [nodes[pick % len(nodes)] for pick in picks] if nodes else [X]
+        nodes.append(kernel(f"n{number}", *operands, engine=engine))
+    streams = [{"aicore": 0, "hccl": 1, "aicpu": 2}[engine] for engine, _ in steps]
+    ran, expected = {}, []
+    for at, node in enumerate(nodes):
+        before = [other for other in range(at) if streams[other] == streams[at]]
+        known = ran[before[-1]] if before else set()
+        needed = {nodes.index(value) for value in node.operands if isinstance(value, Node)}
+        missing = {streams[other]: other for other in sorted(needed - known) if streams[other] != streams[at]}
+        ran[at] = known.union({at}, *(ran[other] for other in missing.values()))
+        expected += [(node.full_name, nodes[other].full_name) for _, other in sorted(missing.items())]
+    launches = schedule(nodes, find, engines=True)
+    events = {launch.record: launch.node.full_name for launch in launches if launch.record is not None}
+    found = [(launch.node.full_name, events[launch.wait]) for launch in launches if launch.wait is not None]
+    assert found == expected
+    assert sorted(events) == list(range(len(events)))
+    assert set(events.values()) == {name for _, name in expected}
+    assert bool(launches) == any(streams)
+
+
 def test_what_a_wait_implies_is_not_waited_for_again():
     """An event stands for all that its stream had done and waited for."""
     a, b = kernel("a", X), kernel("b", X)

@@ -1,10 +1,12 @@
 """Dropping unused parts of a network; loops and effects stay."""
 
 import numpy as np
+import pytest
 
+from dumpsim.core.abstract import TupleType
 from dumpsim.graph.effects import DEAD
-from dumpsim.graph.graph import control_of
-from dumpsim.graph.mindspore.unused import drop_unused
+from dumpsim.graph.graph import Constant, Node, control_of
+from dumpsim.graph.mindspore.unused import Effects, drop_unused
 from dumpsim.ops.table import find
 
 
@@ -126,3 +128,137 @@ def test_what_an_unrolled_loop_passes_on_is_dropped_after_gradients(net):
     assert kinds(node.blocks[0].trail) == ["Exp", "Abs"]
     drop_unused(net.graph, find)
     assert kinds(node.blocks[0].trail) == ["Exp"]
+
+
+def looped(net, **control):
+    """A loop of which only the second variable is read, and its parts."""
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    values = net.loop(
+        {"y": x, "i": i},
+        lambda at: net.op("Less", at["i"], i),
+        lambda at: {"y": net.op("Exp", x), "i": net.op("Neg", at["i"])},
+    )
+    (node,) = [each for each in net.graph.trail if each.op_type == "While"]
+    for name, value in control.items():
+        setattr(node.control, name, value)
+    net.graph.output = net.op("Abs", values["i"])
+    drop_unused(net.graph, find)
+    (part,) = [each for each in net.graph.trail if each.op_type == "TupleGetItem"]
+    return node, part.operands[1].value
+
+
+def test_a_loop_without_a_gradient_loses_a_variable_that_nothing_reads(net):
+    node, place = looped(net)
+    assert node.control.variables == ("i",)
+    assert kinds(node.blocks[1].trail) == ["Neg"]
+    assert place == 0
+
+
+@pytest.mark.parametrize("control", ["backward", "unwinds", "saved"])
+def test_a_loop_with_a_gradient_or_that_is_one_keeps_all_variables(net, control):
+    other = Node(op_type="Exp", operands=[], abstract=TupleType(items=()))
+    node, place = looped(net, **{control: {"backward": other, "unwinds": [other], "saved": [0]}[control]})
+    assert node.control.variables == ("y", "i")
+    assert kinds(node.blocks[1].trail) == ["Exp", "Neg"]
+    assert len(node.abstract.items) == len(node.operands) == 2
+    assert place == 1
+
+
+def test_a_loop_whose_block_has_outputs_for_its_gradient_keeps_all_variables(net):
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    net.loop(
+        {"y": x, "i": i},
+        lambda at: net.op("Less", at["i"], i),
+        lambda at: {"y": net.op("Exp", x), "i": net.op("Neg", at["i"])},
+    )
+    (node,) = [each for each in net.graph.trail if each.op_type == "While"]
+    node.blocks[1].results = 2
+    net.graph.output = net.op("Abs", x)
+    drop_unused(net.graph, find)
+    assert node.control.variables == ("y", "i")
+    assert kinds(node.blocks[1].trail) == ["Exp", "Neg"]
+
+
+def test_a_branch_with_a_gradient_and_a_loop_keeps_what_its_sides_give(net):
+    """The functions of loops inside are left as they are."""
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+
+    def then():
+        values = net.loop({"i": i}, lambda at: net.op("Less", at["i"], i), lambda at: {"i": net.op("Neg", at["i"])})
+        return [net.op("Exp", x), values["i"]]
+
+    node, values = chosen(net, then, lambda: [net.op("Cos", x), i])
+    control_of(node).backward = node
+    net.graph.output = net.op("Abs", values[1])
+    drop_unused(net.graph, find)
+    assert [kinds(block.trail) for block in node.blocks] == [["While", "Exp"], ["Cos"]]
+    assert [len(block.output.operands) for block in node.blocks] == [2, 2]
+    assert not any(isinstance(value, Constant) for block in node.blocks for value in block.output.operands)
+
+
+@pytest.mark.parametrize("op_type", ["Unwind", "Invoke"])
+def test_gradients_of_loops_and_calls_of_shared_functions_keep_all_results(net, op_type):
+    x = net.input("x", (3,))
+    node, values = chosen(net, lambda: [net.op("Exp", x), net.op("Sin", x)], lambda: [x, net.op("Cos", x)])
+    node.op_type = op_type
+    net.graph.output = net.op("Abs", values[1])
+    drop_unused(net.graph, find)
+    assert [kinds(block.trail) for block in node.blocks] == [["Exp", "Sin"], ["Cos"]]
+    (part,) = [each for each in net.graph.trail if each.op_type == "TupleGetItem"]
+    assert part.operands[1].value == 1
+
+
+def test_a_value_that_a_branch_gives_on_is_read(net):
+    """It is an argument of the code after the branch, even if that does not read it."""
+    x = net.input("x", (3,))
+    made = {}
+
+    def then():
+        made.update(given=net.op("Exp", x), lost=net.op("Sin", x))
+        return [made["given"]]
+
+    chosen(net, then, lambda: [net.op("Neg", x)])
+    net.graph.output = net.op("Abs", x)
+    effects = Effects(net.graph, find)
+    assert not effects.is_isolated(made["given"])
+    assert effects.is_isolated(made["lost"])
+    assert not effects.is_isolated(net.graph.output)
+
+
+@pytest.mark.parametrize(("how", "is_read"), [("break", False), ("continue", True), ("", True)])
+def test_a_side_that_breaks_gives_on_what_the_code_after_the_loop_reads(net, how, is_read):
+    x, i = net.input("x", (3,)), net.input("i", (), "int32")
+    made = {}
+
+    def body(at):
+        def then():
+            made.update(y=net.op("Exp", at["y"]), i=net.op("Neg", at["i"]))
+            return [made["y"], made["i"]]
+
+        values = net.branch(net.op("Less", at["i"], i), then, lambda: [at["y"], at["i"]])
+        return dict(zip("yi", values, strict=True))
+
+    values = net.loop({"y": x, "i": i}, lambda at: net.op("Less", at["i"], i), body)
+    (node,) = [each for each in net.graph.trail if each.op_type == "While"]
+    (inner,) = [each for each in node.blocks[1].trail if each.op_type == "If"]
+    control_of(inner).jumps = (how, "")
+    net.graph.output = net.op("Abs", values["y"])
+    effects = Effects(net.graph, find)
+    assert not effects.is_isolated(made["y"])  # the result of the network
+    assert effects.is_isolated(made["i"]) is not is_read
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_values_that_depend_on_weights_or_effects(net, reads):
+    w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
+    first = net.op("Mul", x, w if reads else x)
+    last = net.op("Exp", net.op("Neg", first))
+    alone = net.op("Sin", x)
+    net.graph.output = net.op("Add", last, alone)
+    effects = Effects(net.graph, find)
+    for _ in range(2):  # also from the cache
+        assert effects.depends(last) is reads
+        assert effects.depends(net.graph.output) is reads
+        assert effects.depends(alone) is False
+        assert effects.depends(x) is effects.depends(w) is False
+    assert effects.depends(net.op("Assign", w, x)) is True
