@@ -96,7 +96,7 @@ def test_parts_of_any_layouts_are_the_slices_of_the_whole_tensor(seed):
 
 
 def test_parts_that_two_axes_exchange():
-    """The axes swap their device dimensions, so that both are joined, the last first. [spec parallel 2.5, steps 4, 7]"""
+    """The axes swap their device dimensions: both are joined, the last one first. [spec parallel 2.5, steps 4, 7]"""
     source, target = TensorLayout((2, 2), (0, 1), (8, 8)), TensorLayout((2, 2), (1, 0), (8, 8))
     compared(source, target)
     assert texts(redistribution(source, target, 2), 2) == "G1(0,2) G0(2,3) S0:1/2 S1:0/2"
