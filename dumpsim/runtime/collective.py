@@ -362,7 +362,7 @@ def _brought(operator: Operator, call: Call, number: int, operands: Callable[[],
 def place_of(node: Node) -> str:
     """Return the innermost line of the script that created a node, as ``file:line``."""
     sources = node.text.sources if node.text is not None else ()
-    found = next((source for source in sources if not source.path.startswith(_PACKAGE)), None)
+    found = next((source for source in reversed(sources) if not source.path.startswith(_PACKAGE)), None)
     return f"{found.path}:{found.line}" if found is not None else ""
 
 

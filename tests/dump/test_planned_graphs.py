@@ -79,7 +79,7 @@ def grow(net):
         yield second.asnumpy()
 
 
-def dumped(folder, device, release, make, steps, **changes):
+def dumped(folder, device, release, make, steps, level="O0", **changes):
     """What some steps leave: files, results, the clock."""
     folder.mkdir()
     file = folder / "dump.json"
@@ -88,7 +88,7 @@ def dumped(folder, device, release, make, steps, **changes):
     with use(RankContext()):
         session = Session(settings, environment={})
         Session.use(session)
-        ms.set_context(mode=ms.GRAPH_MODE, device_target=device)
+        ms.set_context(mode=ms.GRAPH_MODE, device_target=device, jit_level=level)
         ms.set_seed(1)
         _dumping.ensure_dump(session, {"MINDSPORE_DUMP_CONFIG": str(file)})
         results = list(steps(make()))
@@ -115,6 +115,8 @@ def dumped(folder, device, release, make, steps, **changes):
         ("Ascend", "2.10", {"saved_data": "statistic"}),
         ("Ascend", "seed", {"trans_flag": True, "saved_data": "full"}),
         ("Ascend", "2.7", {"op_debug_mode": 3}),
+        ("Ascend", "2.10", {"level": "O2"}),
+        ("Ascend", "seed", {"level": "O2", "input_output": 1, "saved_data": "full"}),
     ],
 )
 def test_a_planned_dump_is_that_of_a_run_that_looks_at_each_task(
@@ -131,6 +133,32 @@ def test_a_planned_dump_is_that_of_a_run_that_looks_at_each_task(
     assert sorted(ours) == sorted(theirs)
     assert [name for name in ours if ours[name] != theirs[name]] == []
     assert changes.get("op_debug_mode") or any("/out" in f"/{name}" and "execution" not in name for name in ours)
+
+
+class Chosen(nn.Cell):
+    """A result whose shape depends on values."""
+
+    def construct(self, x):
+        return ops.nonzero(x) * 2, ops.relu(x)
+
+
+def choose(net):
+    """Steps with more and fewer results."""
+    for at in range(STEPS):
+        first, second = net(ms.Tensor(np.array([[1, at % 3, 3], [at % 2, 0, -1]], np.float32)))
+        yield first.asnumpy()
+        yield second.asnumpy()
+
+
+@pytest.mark.parametrize("device", ["CPU", "Ascend"])
+def test_a_graph_whose_values_decide_shapes_has_no_planned_runs(tmp_path, planned, device):
+    files, results, _ = dumped(tmp_path / "one", device, "2.10", Chosen, choose)
+    assert planned == []
+    for at, (first, second) in enumerate(zip(results[::2], results[1::2], strict=True)):
+        x = np.array([[1, at % 3, 3], [at % 2, 0, -1]], np.float32)
+        assert first.tolist() == (2 * np.argwhere(x)).tolist()
+        assert second.tolist() == np.maximum(x, 0).tolist()
+    assert len([name for name in files if "ReLU" in name and "output" in name]) == STEPS
 
 
 def test_an_index_out_of_range_in_a_planned_run(tmp_path, monkeypatch, planned):

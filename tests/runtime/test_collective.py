@@ -287,6 +287,32 @@ def test_a_collective_that_one_rank_does_not_call_names_it_and_the_line():
     assert "test_collective.py" in notes or "test_collective.py" in str(caught.value)
 
 
+def test_a_collective_of_a_graph_that_one_rank_does_not_call_names_the_line_of_the_network():
+    import dumpsim.frontends.mindspore as ms
+    from dumpsim.frontends.mindspore import nn, ops
+    from dumpsim.frontends.mindspore.communication import init
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.total = ops.AllReduce()
+
+        def construct(self, x):
+            return self.total(x + 1)  # the line
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        if current().rank != 2:
+            Net()(ms.Tensor(part(0)))
+
+    with open(__file__) as source:
+        (line,) = (at for at, text in enumerate(source, 1) if text.endswith("# the line\n"))
+    with pytest.raises(CollectiveError) as caught:
+        launch(main, ranks=3)
+    assert f"{__file__}:{line}" in "\n".join([str(caught.value), *caught.value.__notes__])
+
+
 def test_a_single_rank_computes_the_collective_itself():
     made = Session(RunSettings(), environment={})
     (out,) = made.run_op(find("AllReduce"), [part(0)])

@@ -163,3 +163,37 @@ def test_without_reuse_a_late_stomp_hits_no_tensor(net, session):
         s.inject(make_plan([{"kind": "stomp", "after": "Default/Neg-op3", "target": "Default/Neg-op1", "byte": 0}]))
         out[reuse] = s.execute(program, [X])[0].tolist()
     assert out == {True: [0, 0, 0, 0], False: [1, 2, 3, 4]}
+
+
+def gathering(net, machine, **settings):
+    """A session with a program that reads rows of a table, and the table."""
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.ops.table import find
+
+    b = net()
+    rows = b.op("Gather", b.input("x", (4,)), b.input("at", (2,), "int32"), 0, shape=(2,))
+    b.order.append(rows)
+    environment = settings.pop("environment", {})
+    return machine(RunSettings(chip="910B", **settings), environment=environment, find=find), b.program(rows)
+
+
+def test_a_fault_is_reported_before_an_index_that_would_stop_the_kernel_too(net, machine):
+    given = [{"kind": "aicore_error", "op": "Gather", "code": 507034}]
+    for faults, code, index in (([], "507015", True), (given, "507034", False)):
+        s, program = gathering(net, machine)
+        s.inject(make_plan(faults))
+        with pytest.raises(DeviceError) as caught:
+            s.execute(program, [X, np.array([1, 4], np.int32)])
+        assert code in str(caught.value)
+        said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+        assert ("index 4 at [1] of 'input_indices' is outside [-4, 4)" in said) is index
+
+
+def test_a_kernel_that_does_not_run_takes_any_index(net, machine):
+    wrong = [X, np.array([1, 4], np.int32)]
+    s, program = gathering(net, machine, environment={"MS_KERNEL_LAUNCH_SKIP": "Gather"})
+    assert s.execute(program, wrong)[0].tobytes() == b"\xcd" * 8
+    s, program = gathering(net, machine, engine="null")
+    assert s.execute(program, wrong)[0].shape == (2,)
+    s, program = gathering(net, machine)
+    assert s.execute(program, [X, np.array([1, 3], np.int32)])[0].tolist() == [2, 4]

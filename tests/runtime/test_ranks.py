@@ -9,6 +9,7 @@ from dumpsim.device.faults import make_plan
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.runtime.session import Session
+from dumpsim.world import current, launch
 
 
 class Barrier:
@@ -110,3 +111,38 @@ def test_ranks_keep_their_own_clock_ids_memory_and_faults(net, ranks):
     assert [session.ids.graph() for session in ranks] == [1, 1, 0]
     assert ranks[0].clock.now_ns == ranks[1].clock.now_ns > ranks[2].clock.now_ns
     assert ranks[0].clock is not ranks[1].clock
+
+
+def test_gradients_of_a_compiled_loop_by_the_weights_of_each_rank():
+    """Ranks share its program, and each has Parameters of its own; w is read twice, and v is not read."""
+    import dumpsim.frontends.mindspore as ms
+    from dumpsim.frontends.mindspore import nn, ops
+
+    class Power(nn.Cell):
+        def __init__(self, values):
+            super().__init__()
+            self.w = ms.Parameter(ms.Tensor(values), name="w")
+            self.v = ms.Parameter(ms.Tensor(values), name="v")
+
+        @ms.jit
+        def construct(self, x, n):
+            y = x * self.w
+            while n > 0:
+                y = y * self.w
+                n = n - 1
+            return y
+
+    def main():
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        values = np.array([2, 3], np.float32) + current().rank
+        net = Power(values)
+        by_weights = ops.GradOperation(get_by_list=True)(net, ms.ParameterTuple(net.trainable_params()))
+        x = ms.Tensor(np.array([1, 2], np.float32))
+        for n in (0, 1, 3):
+            w, v = (slope.asnumpy() for slope in by_weights(x, ms.Tensor(np.int32(n))))
+            assert not v.any()
+            assert w.tolist() == ((n + 1) * x.asnumpy() * values**n).tolist()
+        return current().rank
+
+    for ranks in (1, 2):
+        assert launch(main, ranks=ranks) == list(range(ranks))

@@ -57,3 +57,22 @@ def test_a_rank_in_a_shared_process_caches_no_buffers_between_runs(counter, oper
             binding = session.compile(program).graphs[0].binding
             kept.append((len(binding._views), len(binding._buffers), len(binding._alive)))
     assert kept == [(4, 1, 0), (0, 0, 0)]
+
+
+def test_a_weight_that_gets_another_shape_has_new_memory(net, session, holder):
+    """The memory of the old one is freed; programs of both shapes go on with the values that the host sets."""
+    one = holder(np.arange(3, dtype=np.float32))
+    programs = []
+    for shape in ((3,), (2, 600)):
+        one._array = np.ones(shape, np.float32)
+        b = net()
+        programs.append(b.program(b.op("Neg", b.weight("w", one._array, one))))
+    s = session()
+
+    def weights():
+        return [block.size for block in s.device.memory.blocks() if block.kind == "weight"]
+
+    for at, shape in ((0, (3,)), (1, (2, 600)), (0, (3,)), (0, (3,)), (1, (2, 600))):
+        one._array = np.full(shape, 5 + at, np.float32)
+        assert s.execute(programs[at], [])[0].tolist() == (-one._array).tolist()
+        assert weights() == [4 * one._array.size]
