@@ -3,10 +3,12 @@
 import base64
 import contextlib
 import io
+import json
 import os
 import random
 import socket
 import sys
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,10 +20,11 @@ from dumpsim.core.gate import Failure
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
 from dumpsim.device.scheduler import Scheduler
-from dumpsim.world import process, twister
+from dumpsim.world import client, process, twister
 from dumpsim.world.carrier import SharedTensors
-from dumpsim.world.client import Client, _Hosts
+from dumpsim.world.client import Client, RemoteGroup, _Hosts, connect
 from dumpsim.world.context import RankContext, World
+from dumpsim.world.cost import collective_ns
 from dumpsim.world.ending import RankKilled, RankStopped
 from dumpsim.world.exchange import Exchange
 from dumpsim.world.faulty import _as, _other, _resized
@@ -30,10 +33,11 @@ from dumpsim.world.hub import Hub
 from dumpsim.world.mailbox import Mailbox, PairMeeting
 from dumpsim.world.membership import check_members
 from dumpsim.world.output import PrefixedOutput
+from dumpsim.world.reduction import folder
 from dumpsim.world.segment import Block, Pool, Reader, open_segment, view
 from dumpsim.world.terms import terms_of
 from dumpsim.world.twister import NumpyRandom, PythonRandom
-from dumpsim.world.wire import Frames, WireError, encode, encode_error, rebuild
+from dumpsim.world.wire import Frames, WireError, encode, encode_call, encode_error, encode_failure, rebuild
 
 SUM = Call(op="AllReduce", tensors=(("float32", (2, 3)), ("int8", ())), reduce="sum", name="n", place="p")
 HALF = Call(op="AllGather", tensors=(("float16", ()),), name="n", place="p")
@@ -494,12 +498,17 @@ def test_layouts_are_known_only_where_they_are_as_expected(monkeypatch):
 
 
 # ---------------------------------------------------------------- a rank and its hub
+def over_wire(document):
+    return json.loads(json.dumps(document))
+
+
 class Silent(Client):
     """A rank whose messages are kept here, and whose hub says what it is told to."""
 
     def __init__(self, *heard):
         self.rank, self.sent, self.heard = 3, [], list(heard)
-        self._lock, self._stop, self._inbox, self._more, self._reducing = contextlib.nullcontext(), None, [], False, []
+        self._lock, self._stop, self._inbox, self._more = contextlib.nullcontext(), None, [], False
+        self._reducing = set()
         self._seen, self._entered, self._dead, self._meetings = 5, False, {}, {}
         self._elsewhere, self._ended, self._terms = (), (), Terms()
         self.scheduler = SimpleNamespace(failed=lambda rank: False)
@@ -695,6 +704,182 @@ def test_groups_of_a_rank_are_asked_for():
         {"kind": "create", "name": "all", "members": [0, 1, 2, 3]},
         {"kind": "destroy", "name": "pair"}, {"kind": "destroy", "name": "all"},
     ]  # fmt: skip
+
+
+class Carried:
+    """A carrier that notes what it is asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def publish(self, tensors, target):
+        self.calls.append(("publish", [*tensors], target))
+        return {"at": len(self.calls)}, f"handle {len(self.calls)}"
+
+    def reduce(self, call, places, fold, start, end, handle):
+        self.calls.append(("reduce", call, places, fold.keywords, start, end, handle))
+        return {"segment": 4}
+
+    def collect(self, calls, places, own, fold, chunks):
+        self.calls.append(("collect", calls, places, own, fold.keywords, chunks))
+        return ["a result"]
+
+    def letter(self, kind, shape, place):
+        self.calls.append(("letter", kind, shape, place))
+        return "a letter"
+
+    def free(self, handle):
+        self.calls.append(("free", handle))
+
+
+def grouped():
+    """A rank in a group with another one, and what it calls there."""
+    one = Silent()
+    one.size, one._count, one._carrier = 4, 0, Carried()
+    return one, RemoteGroup(one, "pair", (3, 1), 2)
+
+
+REDUCE = Call(op="AllReduce", tensors=(("float32", (2,)),), reduce="sum")
+
+
+def test_a_rank_tells_the_hub_of_its_collectives_whole():
+    one, group = grouped()
+    other = Call(op="AllReduce", tensors=(("float32", (3,)),), reduce="sum")
+    meeting, waiter = group.join(REDUCE, lambda: ["x"]), Waiter()
+    assert (group.rank, group.number, meeting.tag, one._meetings) == (0, 2, "AllReduce_pair_0", {1: meeting})
+    assert (meeting.waits_for(), meeting.open_ns(), meeting.give_up("r"), meeting.results()) == (
+        "\0001\0",
+        None,
+        None,
+        [],
+    )
+    meeting.missing = "rank 1"
+    assert meeting.waits_for() == "rank 1"
+    meeting.enter(waiter, 17)
+    terms = Terms(order="ring", saturates=True)
+    members = [{"call": None, "place": "p0"}, {"call": over_wire(encode_call(other)), "place": "p1"}]
+    shared = {"m": 1, "members": members, "terms": asdict(terms)}
+    assert one._take({"kind": "gather", **shared, "start": 1, "end": 2}) is True
+    assert (one._reducing, waiter.woken, meeting.open_ns()) == ({1}, 0, None)
+    assert one._take({"kind": "open", **shared, "time": 29, "chunks": ["c"]}) is True
+    assert (one._reducing, waiter.woken, meeting.open_ns()) == (set(), 1, 29)
+    assert meeting.results() == ["a result"]
+    meeting.leave(31)
+    assert one._take({"kind": "free", "m": 1}) is True
+    assert one._meetings == {}
+    fold = folder(terms, "pair", 0).keywords
+    assert one._carrier.calls == [
+        ("publish", ["x"], None), ("reduce", REDUCE, ["p0", "p1"], fold, 1, 2, "handle 1"),
+        ("collect", [REDUCE, other], ["p0", "p1"], 0, fold, ["c"]), ("free", "handle 1"),
+    ]  # fmt: skip
+    assert one.sent == [
+        {"kind": "join", "m": 1, "group": "pair", "call": encode_call(REDUCE), "time": 17, "place": {"at": 1}},
+        {"kind": "reduced", "m": 1, "start": 1, "end": 2, "segment": 4}, {"kind": "left", "m": 1, "time": 31},
+    ]  # fmt: skip
+
+
+def test_collectives_and_messages_are_counted_apart():
+    one, group = grouped()
+    send = Call(op="Send", tensors=(("float32", (2,)),), root=1)
+    calls = [REDUCE, send, Call(op="Receive", root=1), Call(op="Barrier"), send, REDUCE]
+    meetings = [group.join(call, lambda: ["x"]) for call in calls]
+    assert [meeting.tag for meeting in meetings] == [
+        "AllReduce_pair_0", "Send_pair_0", "Receive_pair_0", "Barrier_pair_0", "Send_pair_1", "AllReduce_pair_1"
+    ]  # fmt: skip
+    assert list(one._meetings) == [1, 2, 3, 4, 5, 6]
+    waiter = Waiter()
+    for number, meeting in enumerate(meetings, 1):
+        meeting.enter(waiter, 5)
+        if number != 3:
+            one._take({"kind": "open", "m": number, "time": 7, "members": [{"call": None, "place": "p"}], "terms": {}})
+    letters = [{"type": "int8", "shape": [2, 1], "place": "q"}]
+    one._take({"kind": "open", "m": 3, "time": 8, "letters": letters})
+    assert meetings[2].results() == ["a letter"]
+    for meeting in (meetings[0], meetings[3], meetings[5]):
+        meeting.results()
+    published = [(kind, *given) for kind, *given in one._carrier.calls if kind == "publish"]
+    assert published == [("publish", ["x"], target) for target in (None, 1, 1, None)]  # the rank that Send names
+    assert [message["place"] for message in one.sent] == [{"at": 1}, {"at": 2}, {}, {}, {"at": 3}, {"at": 4}]
+    assert ("letter", "int8", (2, 1), "q") in one._carrier.calls
+    folds = [given[3] for kind, *given in one._carrier.calls if kind == "collect"]
+    assert folds == [folder(Terms(), "pair", number).keywords for number in (0, 1, 2)]
+    assert waiter.woken == 6
+    assert group.cost_ns(REDUCE) == collective_ns(REDUCE, 2, (1, 2))
+
+
+def test_a_collective_that_fails_wakes_its_task_and_a_dropped_one_is_told():
+    one, group = grouped()
+    failure = Failure(rank=1, time_ns=44, error=DeviceError("gone"))
+    first, second = (group.join(REDUCE, lambda: ["x"]) for _ in range(2))
+    first.enter(waiter := Waiter(), 5)
+    one._reducing.add(1)
+    one._take({"kind": "failed", "m": 1, "failure": over_wire(encode_failure(failure))})
+    assert (waiter.woken, first.open_ns(), first.failure.rank, str(first.failure.error)) == (1, 44, 1, "gone")
+    assert one._reducing == set()
+    one.sent.clear()
+    first.abandon(failure)
+    second.abandon(failure)
+    told = encode_failure(failure)
+    assert one.sent == [
+        {"kind": "abandon", "m": 1, "failure": told, "call": None},
+        {"kind": "abandon", "m": 2, "failure": told, "call": encode_call(REDUCE), "group": "pair", "place": {}},
+    ]  # fmt: skip
+    second.stuck = over_wire(told)
+    found = second.give_up("the report")
+    assert (found.rank, found.time_ns, found.error.__notes__) == (1, 44, ["the report"])
+
+
+def test_a_rank_enters_once():
+    one = Silent({"kind": "died", "rank": 1, "why": "gone"}, {"kind": "entered", "error": None}, {"kind": "never"})
+    one.enter()
+    one.enter()
+    assert [message["kind"] for message in one.sent] == ["enter", "wait", "wait"]
+    assert one.heard == [{"kind": "never"}]
+
+
+def test_a_rank_tries_to_connect_until_its_time_is_over(monkeypatch):
+    """A second goes by at each try; a hub that comes in time is found."""
+    waits, now = [], [100.0]
+
+    def sleep(seconds):
+        waits.append(seconds)
+        now[0] += 1
+        if len(waits) == comes:
+            hubs.append(Hub(2, address=address).start())
+
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    address, comes, hubs = f"unix:@dumpsim-test-{os.getpid()}-later", 0, []
+    with pytest.raises(DeviceError) as caught:
+        connect(address, rank=1, size=2, timeout_s=3)
+    said = f"rank 1: cannot reach the hub of the job at {address} within 3 s: Connection refused"
+    assert (str(caught.value), len(waits)) == (said, 4)
+    waits.clear()
+    comes = 2
+    try:
+        with pytest.raises(BadInputError, match="DUMPSIM_HUB_TOKEN does not match"):
+            connect(address, token="another", rank=1, size=2, timeout_s=3)
+        assert len(waits) == 2
+        monkeypatch.setenv("DUMPSIM_HUB", address)
+        monkeypatch.setenv("DUMPSIM_HUB_TOKEN", hubs[0].token)
+        one = connect(rank=1, size=2)  # as the environment says
+        assert (one.address, one.rank, one.size, one.local_ranks) == (address, 1, 2, (0, 1))
+        assert one.group("").members == (0, 1)
+        one.leave()
+    finally:
+        hubs[0].close()
+    for rank in (-1, 2):
+        with pytest.raises(
+            BadInputError, match=rf"RANK_ID: rank {rank} is outside of a job of 2 ranks; allowed: 0 to 1"
+        ):
+            connect(address, rank=rank, size=2)
+
+
+def test_a_rank_on_the_net_does_not_wait_to_fill_packets():
+    with Hub(1, address="127.0.0.1:0").start() as hub:
+        one = connect(hub.address, token=hub.token, rank=0, size=1)
+        assert one._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        one.leave()
+        assert hub.wait(10)
 
 
 def connected():
