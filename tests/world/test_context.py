@@ -4,11 +4,14 @@ import os
 import random
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dumpsim.core.settings import VARIABLE, RunSettings
+from dumpsim.device.scheduler import Scheduler
+from dumpsim.world import reports
 from dumpsim.world.context import RankContext, World, current, use
 
 
@@ -69,6 +72,56 @@ def test_the_root_context_comes_from_the_environment(monkeypatch):
     monkeypatch.delenv("DEVICE_ID")
     context = RankContext.from_environment()
     assert (context.rank, context.device_id) == (0, 0)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("of the script")])
+def test_a_rank_of_an_mpi_job_leaves_it_at_the_end(monkeypatch, capsys, error):
+    departed, scheduler = [], Scheduler()
+
+    def depart(raised, *, result):
+        departed.append((raised, result))
+        return {2: result, 0: None} if error is None else None
+
+    given = {"rank": 2, "size": 4, "local_ranks": (0, 2, 3), "scheduler": scheduler, "depart": depart}
+    monkeypatch.setattr("dumpsim.world.mpi.connect_mpi", lambda: SimpleNamespace(**given))
+    monkeypatch.setattr(reports, "render", lambda found, ranks: f"{found} of {ranks}", raising=False)
+    monkeypatch.setenv(VARIABLE, RunSettings(transport="mpi").to_text())
+    for name in ("RANK_ID", "RANK_SIZE", "DEVICE_ID"):
+        monkeypatch.setenv(name, "9")
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
+    context = RankContext.from_environment()
+    assert (context.rank, context.size, context.device_id) == (2, 4, 1)  # the second rank of its machine
+    assert [os.environ[name] for name in ("RANK_ID", "RANK_SIZE", "DEVICE_ID")] == ["2", "4", "1"]
+    assert context.communicator.local_ranks == (0, 2, 3)
+    assert context.scheduler is context.world.get(Scheduler) is scheduler
+    mine = context.get(reports.JobReports)
+    assert mine.wanted
+    mine.renderer = "dumpsim.world.reports:render"
+    mine.own.append({"n": 1})
+    assert departed == []
+    context.close()
+    context.close()
+    assert departed == [(error, {"renderer": "dumpsim.world.reports:render", "reports": [{"n": 1}]})]
+    assert capsys.readouterr() == ("", "[{'n': 1}] of 4\n" if error is None else "")
+
+
+def test_a_process_has_the_numbers_of_its_environment(monkeypatch):
+    """Invalid ones are ignored, as by the vendor."""
+    for name in ("RANK_ID", "RANK_SIZE", "DEVICE_ID", "MS_WORKER_NUM", VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+    def found():
+        one = RankContext.from_environment()
+        return one.rank, one.size, one.device_id
+
+    assert found() == (0, 1, 0)
+    for name, text, numbers in (
+        ("RANK_ID", "3", (3, 1, 0)), ("MS_WORKER_NUM", "8", (3, 8, 0)), ("RANK_SIZE", "4", (3, 4, 0)),
+        ("DEVICE_ID", "2", (3, 4, 2)), ("RANK_SIZE", "x", (3, 8, 2)), ("RANK_ID", "-1", (0, 8, 2)),
+        ("DEVICE_ID", "\u0663", (0, 8, 0)), ("RANK_SIZE", "", (0, 8, 0)),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, text)
+        assert found() == numbers
 
 
 def test_threads_share_the_context_of_the_process():

@@ -226,6 +226,29 @@ def test_whose_turn_it_is():
             turns(text)
 
 
+def test_a_waiting_rank_can_run_once_and_in_its_order():
+    one = RankHosts()
+    one._waiting.update((1, 2, 4, 5))
+    for rank in (4, 1, 2, 1, 4, 3, 0, 2):  # 0 and 3 do not wait
+        one.wake(rank)
+    assert one._runnable == [1, 2, 4]
+    assert (one.elsewhere(), one.report()) == ((), [])
+    one._hosts = [SimpleNamespace(done=rank != 1) for rank in range(3)]
+    assert one.report() == ["  rank 0: its program has ended", "  rank 2: its program has ended"]
+
+
+def test_the_rank_that_is_blamed():
+    one = RankHosts()
+    peer = PeerError("rank 2 is late", rank=2)
+    for errors, failed, blamed in (
+        ([peer, None, None], [0], 0), ([peer, None, ValueError()], [0, 2], 2), ([ValueError(), None, peer], [0, 2], 0),
+        ([peer, ValueError(), None], [0, 1], 0),
+    ):  # fmt: skip
+        one._hosts = [SimpleNamespace(error=error) for error in errors]
+        one._failed = failed
+        assert one._blamed() == blamed
+
+
 # ---------------------------------------------------------------- output
 def test_lines_of_a_rank_are_written_when_they_are_complete():
     class Stream(io.StringIO):
