@@ -182,6 +182,7 @@ def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end
         return grad
     if step == 1:
         return _between_zeros(m, grad, sizes, dim, start, end)
+    end = _top(end)
     if isinstance(end, int) and not isinstance(sizes, SymbolList):
         end = min(end, sizes[dim])
         end += sizes[dim] if end < 0 else 0

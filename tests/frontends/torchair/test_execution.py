@@ -86,6 +86,128 @@ def test_views_writes_and_indices(backend):
         check(function, backend, torch.randn(3, 4), torch.zeros((), dtype=torch.int32), torch.tensor([0, 2]), mask)
 
 
+def sums_of_products(b, x, y, halves, k):
+    """Every share of both addends, with a matrix and with a vector, in single and in half precision."""
+    return (
+        *(torch.addmm(b, x, y, beta=n, alpha=m) for n in (0, 1, 0.5) for m in (0, 1, 2)),
+        torch.addmm(b[0], x, y, beta=2),
+        torch.addmm(halves, halves[:, :2], k, beta=2),
+        torch.addmm(halves[0], halves[:, :2], k, beta=2, alpha=3),
+    )
+
+
+def deviations(x, q):
+    """Corrections below, at and above the number of elements; one element and no dimension."""
+    return (
+        *(x.std(1, correction=n) for n in range(6)),
+        x.std(1, correction=2, keepdim=True),
+        *(x.std(dims) for dims in (0, 1, -1, (0, 1))),
+        x.std((0, 1), keepdim=True),
+        *(x[:, :1].std(1, correction=n, keepdim=keep) for n in (0, 1, 2) for keep in (False, True)),
+        q.std((0, 2)),
+        q.std(1, correction=3),
+        q.std((0, 2), correction=8, keepdim=True),
+    )
+
+
+def choices(x, y, k, q):
+    """Types with and without a kernel of their own, and axes other than the last one."""
+    return (
+        torch.minimum(x > 0, y > 0),
+        torch.minimum(k.to(torch.uint8), k.to(torch.uint8) + 1),
+        torch.minimum(k.to(torch.int16), k.to(torch.int16) - 1),
+        torch.minimum(x, y),
+        x * (x > 0),
+        (x > 0) * (x < 1),
+        k.half() * 2,
+        k.half() * k.half(),
+        *(torch.argmax(x, dim, keepdim=keep) for dim in (0, 1) for keep in (False, True)),
+        x.argmax(),
+        x.argmin(),
+        x.argmin(0, keepdim=True),
+        *(one for dim in range(3) for down in (False, True) for one in torch.sort(q, dim, descending=down)),
+        *torch.sort(q[0, 0, 0]),
+        *torch._foreach_floor([x, y]),
+        *torch._foreach_ceil([x, y]),
+        *torch._foreach_round([x]),
+        *torch._foreach_trunc([x]),
+        *torch._foreach_frac([x, y]),
+    )
+
+
+def parts(x, q):
+    """Views, slices and ranges."""
+    return (
+        torch.as_strided(x, (2, 2), (1, 1)),
+        torch.as_strided(x, (2, 3), (2, 2)),
+        torch.as_strided(x, (3, 2), (2, 1), 1),
+        *(q.permute(order) for order in ((2, 0, 1), (0, 2, 1), (0, 1, 2))),
+        q[:1].permute(1, 0, 2),
+        q[:, :1].permute(1, 2, 0),
+        *(x[at] for at in (slice(-2, None), slice(1, 3), slice(1, 100), slice(2, 1), slice(None, None, 2))),
+        x[:, 1:-1],
+        torch.arange(5),
+        torch.arange(1, 7),
+        torch.arange(0.0, 2.0, 0.5),
+        torch.arange(7, 1, -2, dtype=torch.float32),
+        torch.arange(3, dtype=torch.int32),
+    )
+
+
+def assigned(x, y):
+    """Slices that are written: at the start, at the end, beyond it, and the whole tensor."""
+    found = [x.clone() for _ in range(6)]
+    found[0][:, 1:3] = 0.5
+    found[1][-2:] = y[-2:]
+    found[2][:] = 1
+    found[3][1:-1] = 2
+    found[4][:, :1] = 3
+    found[5][2:100] = 4
+    return found
+
+
+@pytest.mark.parametrize("function", [sums_of_products, deviations, choices, parts, assigned])
+def test_arguments_that_no_record_of_the_converters_has(function, backend):
+    given = {
+        "b": torch.randn(4, 4), "x": torch.randn(4, 3), "y": torch.randn(3, 4), "q": torch.randn(2, 3, 4),
+        "halves": torch.randn(4, 4).half(), "k": torch.randint(0, 9, (2, 4)).half(),
+    }  # fmt: skip
+    if function is not sums_of_products:
+        given |= {"x": torch.randn(4, 4), "y": torch.randn(4, 4)}
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    arguments = [given[name] for name in names]
+    with torch.no_grad():
+        want = function(*copy.deepcopy(arguments))
+        found = torch.compile(function, backend=backend)(*arguments)
+    assert len(found) == len(want)
+    for at, (ours, theirs) in enumerate(zip(found, want, strict=True)):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), at
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True, msg=f"result {at}")
+
+
+@pytest.mark.parametrize("dynamic", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_gradients_of_slices(dynamic, backend):
+    """With symbols, the step and the end of a slice meet extents that only the run knows."""
+
+    def total(x, w):
+        pieces = [
+            x[1:3], x[:, 1:], x[::2], x[:, ::3], x[-2:], x[:, :-1], x[1:100], x[:, -3:-1], x[:1], x[1:3, 1:2], x[3:1],
+            x[1::2], x[:, 1:5:3], x.flatten()[1:5], x.flatten()[::2], x[:],
+        ]  # fmt: skip
+        return sum((one * w[: one.numel()].reshape(one.shape)).sum() * n for n, one in enumerate(pieces, 1))
+
+    w = torch.randn(40)
+    compiled = torch.compile(total, backend=backend, dynamic=dynamic)
+    for rows in (5, 6) if dynamic else (5,):
+        x = torch.randn(rows, 6)
+        ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+        result = compiled(ours, w)
+        result.backward()
+        total(theirs, w).backward()
+        assert torch.equal(result, total(x, w))
+        assert torch.equal(ours.grad, theirs.grad)
+
+
 def test_a_product_sees_the_strides_of_eager_torch_along_dimensions_of_extent_one(backend):
     """torch.matmul multiplies once or in a batch by those strides, which the capture has wrong after a view."""
 
