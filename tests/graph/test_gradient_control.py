@@ -9,7 +9,8 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import reverse
-from dumpsim.graph.gradient_control import below, everything, in_parts
+from dumpsim.graph.gradient_control import below, ends_of, everything, in_parts, is_child, is_unwound
+from dumpsim.graph.graph import Control, Node
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.pipeline import compile_graph
 from dumpsim.ops.table import find
@@ -326,3 +327,118 @@ def test_a_second_gradient_of_the_same_loop_is_refused(net):
     gradients(net, y, [x])
     with pytest.raises(UnsupportedError, match="several gradients of one loop"):
         gradients(net, y, [w])
+
+
+# -- what is known of control flow
+
+
+def nested(net, x):
+    """A loop around a loop, beside a branch, and a loop after it."""
+    n = constant(np.int32(0))
+    step = np.float32(2)
+
+    def inner(inside):
+        return net.loop(
+            {"m": n, "z": inside["y"]},
+            lambda at: net.op("Less", at["m"], np.int32(2)),
+            lambda at: {"m": net.op("Add", at["m"], np.int32(1)), "z": net.op("Mul", at["z"], step)},
+        )["z"]
+
+    after = net.loop(
+        {"n": n, "y": x},
+        lambda at: net.op("Less", at["n"], np.int32(3)),
+        lambda at: {"n": net.op("Add", at["n"], np.int32(1)), "y": net.op("Neg", inner(at))},
+    )["y"]
+    (chosen_,) = net.branch(positive(net, after), lambda: [net.op("Exp", after)], lambda: [after])
+    return net.loop(
+        {"n": n, "y": chosen_},
+        lambda at: net.op("Less", at["n"], np.int32(1)),
+        lambda at: {"n": net.op("Add", at["n"], np.int32(1)), "y": net.op("Add", at["y"], at["y"])},
+    )["y"]
+
+
+def test_loops_in_loops_are_inner_ones_after_a_gradient_of_one_node(net, run):
+    x = net.input("x", (2,))
+    y = nested(net, x)
+    loops = [node for node in everything(net.graph.trail) if node.op_type == "While"]
+    for loop in loops:
+        loop.control.gradients = 2  # so that functions do not return their gradients
+    (found,) = gradients(net, y, [x])
+    assert [loop.control.is_inner for loop in loops] == [True, False, False]
+    start = np.array([-0.01, 0.0], np.float32)  # times 4 and -1, three times: positive, then exp and twice
+    ((value, slope),) = run(net, [y, found], [start])
+    np.testing.assert_allclose(value, 2 * np.exp(-64 * start), rtol=1e-5)
+    np.testing.assert_allclose(slope, -128 * np.exp(-64 * start), rtol=1e-5)
+
+
+def test_only_loops_with_at_most_one_gradient_are_unwound(net):
+    x = net.input("x", (2,))
+    y = grown(net, x, x)
+    loop = y.operands[0]
+    for count, expected in ((0, True), (1, True), (2, False)):
+        loop.control.gradients = count
+        assert is_unwound(loop) is expected
+    loop.control.gradients, loop.control.is_inner = 1, True
+    assert not is_unwound(loop)
+    assert not is_unwound(chosen(net, x).operands[0])
+
+
+def test_nodes_are_parted_by_loops(net):
+    x = net.input("x", (2,))
+    before, aside = net.op("Exp", x), net.op("Neg", x)
+    y = grown(net, before, x)
+    loop = y.operands[0]
+    after, late = net.op("Tanh", aside), net.op("Mul", y, aside)
+    mixed = [late, after, y, loop, aside, before]
+    assert in_parts(mixed, net.graph.trail) == [aside, before, loop, late, after, y]
+    assert in_parts([late, aside, before], net.graph.trail) == [late, aside, before]  # without the loop
+    loop.control.gradients = 2
+    assert in_parts(mixed, net.graph.trail) == mixed
+
+
+def turn(net, *ends):
+    """A round whose branch ends in these ways, one in the other; the last way is the round's own end."""
+    with net.block("turn") as block:
+        x = net.input("x", (2,))
+        if ends:
+            how, *others = ends
+            sides = []
+            for inner in ((), tuple(others)):
+                sides.append(turn(net, *inner))
+            node = Node(op_type="If", operands=[x], abstract=x.abstract, blocks=tuple(sides))
+            node.control = Control(jumps=(how, ""))
+            block.trail.append(node)
+    block.output = net.op("MakeTuple", x)
+    return block
+
+
+def test_the_ends_of_a_round(net):
+    plain = turn(net)
+    assert list(ends_of(plain)) == [("", plain.output)]
+    block = turn(net, "break", "continue")
+    (branch,) = (node for node in block.trail if node.op_type == "If")
+    first, rest = branch.blocks
+    (branch,) = (node for node in rest.trail if node.op_type == "If")
+    second, last = branch.blocks
+    assert list(ends_of(block)) == [("break", first.output), ("continue", second.output), ("", last.output)]
+
+
+def test_code_after_a_branch_that_uses_values_from_before_is_a_child(net):
+    x = net.input("x", (2,))
+    before, other = net.op("Exp", x), net.op("Sin", x)
+    uses_it, apart = net.op("Neg", before), net.op("Neg", x)
+    bundle = net.op("MakeTuple", apart, before)
+    assert is_child([apart, uses_it], x, [before])
+    assert not is_child([apart], x, [before])
+    assert not is_child([uses_it], x, [other])
+    assert is_child([], bundle, [before])
+    assert not is_child([], net.op("MakeTuple", apart, x), [before])
+    assert not is_child([], before, [before])
+
+
+def test_everything_in_blocks_comes_before_the_node(net):
+    x = net.input("x", (2,))
+    net.op("Abs", x)
+    chosen(net, x)
+    kinds = [node.op_type for node in everything(net.graph.trail) if node.op_type not in ("TupleGetItem", "ReduceSum")]
+    assert kinds == ["Abs", "Greater", "Exp", "Mul", "Tanh", "If"]

@@ -3,7 +3,9 @@
 Inputs and weights are small integers and rates are powers of two, so that the sums of the first step are exact.
 """
 
+import re
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from dumpsim.frontends.mindspore.amp import DynamicLossScaleManager, build_train
 from dumpsim.frontends.mindspore.communication import get_rank, init
 from dumpsim.frontends.mindspore.ops import operations as ops
 from dumpsim.frontends.mindspore.parallel.nn import GradAccumulation
+from dumpsim.runtime.session import Session
 from dumpsim.world import launch
 
 SETTINGS = RunSettings(quiet=True, manifest=None)
@@ -96,6 +99,21 @@ def test_accumulated_gradients_are_those_of_one_device(case):
                 )
                 cut |= {name} if value.shape != whole.shape else set()
     assert ("moments.w1" in cut) == (case in ("mirrors", "cut whole", "optimizer", "exchanges"))
+
+
+def test_a_part_begins_after_the_backward_pass_of_the_part_before():
+    """At least the gradients on the way to the first product's weight have been computed: of three products."""
+
+    def order():
+        train((((2, 1), (1, 2)), ((2, 2), (2, 1))), 4, steps=1, dataset_strategy="full_batch")
+        graphs = [graph for one in Session.current().executors() for graph in one.program.kernel_graphs]
+        return [node.full_name for graph in graphs for node in graph.order]
+
+    for names in launch(order, 4, settings=SETTINGS):
+        starts = [at for at, name in enumerate(names) if re.match(r"Default/.*-_MicroBatch/StridedSlice", name)]
+        assert [names[at].partition("CellList/")[2][0] for at in starts] == ["0", "1", "2", "3"]
+        for one, two in pairwise(starts):
+            assert sum("Grad_MatMul/MatMul" in name for name in names[one:two]) >= 3
 
 
 def test_the_mean_of_accumulated_gradients_divides_by_the_number_of_replicas():
