@@ -261,7 +261,7 @@ class TensorFiles:
             self._tally.skipped[f"{record.dtype} has no npy form"] += 1
             return
         name = self._names.npy(record)
-        flat = found.stored if found.stored.flags.c_contiguous else np.ascontiguousarray(found.stored)
+        flat = np.ascontiguousarray(found.stored)
         head = npy.header(found.stored_dtype.descr, found.shape)
         parts: list[bytes | memoryview] = [head, flat.reshape(-1).view(np.uint8).data]
         stored = store(self._sink, directory, name, parts, self._number(directory), self._writes.attempt)

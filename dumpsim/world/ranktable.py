@@ -151,8 +151,6 @@ def _device(device: Mapping[str, Any], rank: int, server: str, where: str, place
 
 def _check(table: RankTable, where: str) -> None:
     """Check the devices of a table against each other."""
-    if not table.devices:
-        raise _bad(where, "", "the table has no devices")
     ranks = [device.rank for device in table.devices]
     if ranks != list(range(len(ranks))):
         odd = next(rank for number, rank in enumerate(ranks) if rank != number)

@@ -141,6 +141,67 @@ def test_text_that_is_not_json_is_refused(text):
         parse_rank_table(text)
 
 
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("device_id", "1048576", None), ("device_id", "0000007", None), ("device_port", "65535", None),
+        ("device_port", "0", None),
+        ("device_id", "1048577", "device_id: '1048577' is not a number; allowed: \"0\" to \"1048576\""),
+        ("device_id", "00000007", "device_id: '00000007' is not a number; allowed: \"0\" to \"1048576\""),
+        ("device_id", "\u0663", "device_id: '\u0663' is not a number; allowed: \"0\" to \"1048576\""),
+        ("device_port", "65536", "device_port: '65536' is not a number; allowed: \"0\" to \"65535\""),
+    ],
+)  # fmt: skip
+def test_numbers_have_limits(field, text, said):
+    document = json.dumps(changed(["server_list", 1, "device", 1, field], text))
+    if said is None:
+        found = parse_rank_table(document).devices[3]
+        assert field != "device_id" or found.device_id == int(text)
+        return
+    with pytest.raises(BadInputError) as caught:
+        parse_rank_table(document)
+    assert str(caught.value) == f"rank table: $.server_list[1].device[1].{said} [EI0004]"
+
+
+def test_files_of_up_to_16_mib_are_read(tmp_path):
+    path = tmp_path / "table.json"
+    text = json.dumps(TWO_SERVERS).ljust(16 << 20)
+    path.write_text(text)
+    assert len(read_rank_table(str(path)).devices) == 4
+    path.write_text(text + " ")
+    with pytest.raises(BadInputError, match=r"table\.json: .*\[EI0004\]"):
+        read_rank_table(str(path))
+
+
+def test_ranks_go_on_from_group_to_group():
+    def instance(server, *devices):
+        rows = [{"device_id": str(number), "device_ip": ip} for number, ip in devices]
+        return {"server_id": server, "devices": rows}
+
+    def group(*instances, **changes):
+        count = sum(len(one["devices"]) for one in instances)
+        given = {"instance_count": str(len(instances)), "device_count": str(count)}
+        return {"group_name": "g", "instance_list": list(instances), **given, **changes}
+
+    first = group(instance("a", (0, "10.0.0.1"), (3, "10.0.0.2")), instance("b", (1, "10.0.0.3")))
+    second = group(instance("c", (2, "10.0.0.4")))
+    document = {"status": "completed", "group_count": "2", "group_list": [first, second]}
+    table = parse_rank_table(json.dumps(document))
+    assert (table.version, table.servers) == ("", ("a", "b", "c"))
+    assert [(one.rank, one.device_id, one.server, one.ip) for one in table.devices] == [
+        (0, 0, "a", "10.0.0.1"), (1, 3, "a", "10.0.0.2"), (2, 1, "b", "10.0.0.3"), (3, 2, "c", "10.0.0.4"),
+    ]  # fmt: skip
+    for wrong, said in (
+        ({"instance_count": "2"}, "$.group_list[1].instance_count: states 2, but the table has 1"),
+        ({"device_count": "4"}, "$.group_list[1].device_count: states 4, but the table has 1"),
+        ({"instance_list": [instance("c", (0, ""))]}, "$.group_list[1].instance_list[0].devices[0].device_ip: '' is "
+                                                      "not a non-empty string"),
+    ):  # fmt: skip
+        with pytest.raises(BadInputError) as caught:
+            parse_rank_table(json.dumps(document | {"group_list": [first, {**second, **wrong}]}))
+        assert str(caught.value) == f"rank table: {said} [EI0004]"
+
+
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(BadInputError, match=r"absent.json: .*\[EI0004\]"):
         read_rank_table(str(tmp_path / "absent.json"))
