@@ -683,6 +683,17 @@ def test_a_hub_serves_until_all_ranks_have_ended(hub):
     }  # fmt: skip
 
 
+def test_a_port_that_a_hub_has_just_left_can_be_used_again():
+    with Hub(1, address="127.0.0.1:0") as first:
+        peer = Peer(first)
+        peer.hello()
+    peer.socket.setblocking(True)
+    assert peer.socket.recv(1) == b""  # the hub has closed first, and waits for late packets
+    peer.socket.close()
+    with Hub(1, address=first.address) as again:
+        assert again.address == first.address
+
+
 def test_a_hub_that_closes_waits_for_its_thread():
     done = []
 
