@@ -96,7 +96,7 @@ def digest(arrays: Sequence[ArrayLike], algorithm: str, threads: int = 1, *, _le
                     done.result()
             except BaseException:  # Ctrl-C, too: stop the threads, since the pool waits for them
                 stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 raise
     return found
 

@@ -88,6 +88,11 @@ def test_types_strides_and_shapes():
         assert digest(arrays, algorithm, threads=3) == want
 
 
+def test_threads_without_work():
+    assert digest([], "md5", threads=2) == []
+    assert digest([np.zeros(0)], "sha1", threads=2) == expected([np.zeros(0)], "sha1")
+
+
 def test_elements_that_are_longer_than_a_slab():
     x = np.array(["a", "b", "c", "d"], "U300000")[::2]
     assert digest([x], "md5") == expected([x], "md5")

@@ -752,3 +752,11 @@ def test_parts_of_recurrent_cells_have_enough_axes(fmt, least):
         with pytest.raises(FormatError, match=text):
             device_shape((4,) * count, "float16", fmt, **sizes)
     assert len(device_shape((4,) * least, "float16", fmt, **sizes)) == {1: 1, 2: 4}[least]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_any_number_of_threads_copies_all(threads):
+    host = filled((3, 64, 64, 64), "float16")  # 1.5 MiB
+    device = to_device(host, "NC1HWC0", threads=threads)
+    same(device, quick(host, "NC1HWC0", 16))
+    same(to_host(device, "NC1HWC0", host.shape, threads=threads), host)

@@ -1,6 +1,7 @@
 """The ten measures against numpy formulas, the documents' vectors, and themselves over blocks and threads."""
 
 import math
+from dataclasses import asdict
 
 import ml_dtypes
 import numpy as np
@@ -295,3 +296,51 @@ def test_the_euclidean_distance_beside_infinity():
     assert math.isnan(distance(np.array([1.0, 1.0]), golden).relative_euclidean)
     assert math.isnan(distance(golden, golden).relative_euclidean)
     assert distance(np.array([3.0, 4.0]), np.array([0.0, 4.0])).relative_euclidean == 0.75
+
+
+def test_a_distance_of_nothing_has_sums_and_no_means():
+    """[spec ge 4.5]"""
+    nan = math.nan
+    wanted = {
+        "count": 0, "own_zero": True, "golden_zero": True, "cosine": nan, "max_absolute": nan,
+        "accumulated_relative": 0.0, "relative_euclidean": 0.0, "kullback_leibler": 0.0, "own_mean": nan,
+        "own_deviation": nan, "golden_mean": nan, "golden_deviation": nan, "mean_absolute": nan,
+        "root_mean_square": nan, "max_relative": nan, "mean_relative": nan,
+    }  # fmt: skip
+    found = asdict(distance([], [], threads=2))
+    assert list(found) == list(wanted)
+    assert found == {name: pytest.approx(value, abs=0, rel=0, nan_ok=True) for name, value in wanted.items()}
+
+
+@pytest.mark.parametrize(
+    ("mean", "text"),
+    [(0.001, "0.001"), (0.0009, "0.000"), (-0.0009, "0.000"), (-0.001, "-0.001"), (0.0015, "0.002"), (7, "7.000")],
+)
+def test_means_below_a_thousandth_print_as_0(mean, text):
+    """The three numbers of float32 add up to four times the mean in double precision."""
+    high = np.float32(4 * mean)
+    middle = np.float32(4 * mean - float(high))
+    low = np.float32(4 * mean - float(high) - float(middle))
+    values = np.float32([high, middle, low, 0])
+    assert distance(values, values).own_mean == mean
+    found = metrics(values, [0.0, 8.0, 0.0, 0.0], ["StandardDeviation"])["StandardDeviation"].text
+    assert found.partition(";")[0] == f"({text}"
+    assert found.endswith(",(2.000;3.464)")  # the root of 12
+
+
+def test_deviations_below_a_thousandth_print_as_0():
+    for step, text in ((2.0**-9, "0.002"), (2.0**-10, "0.000"), (0.0, "0.000")):
+        values = np.array([1 - step, 1 + step])
+        assert metrics(values, values, ["StandardDeviation"])["StandardDeviation"].text == (
+            f"(1.000;{text}),(1.000;{text})"
+        )
+
+
+def test_a_norm_of_at_most_the_smallest_step_has_no_euclidean_distance():
+    """[spec ge 4.5]"""
+    step = 2.0**-52
+    for golden, found in ((step, 0.0), (2 * step, 1.0), (step / 2, 0.0), (-step, 0.0)):
+        assert distance([0.0, 0.0], [golden, 0.0]).relative_euclidean == found
+    for size, zero in ((step**2, True), (1.5 * step**2, False)):
+        found = distance([size, 0.0], [1.0, 0.0])
+        assert (found.own_zero, math.isnan(found.cosine)) == (zero, zero)
