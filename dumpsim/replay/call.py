@@ -111,9 +111,10 @@ class Call:
     reason: str = ""
 
 
-# operands that are tuples of tensors: operator -> index of the operand
-_TUPLES = {"AddN": 0, "AccumulateNV2": 0, "Concat": 0, "Stack": 0, "Meshgrid": 0, "Einsum": 0, "AllFinite": 0,
-           "NPUGetFloatStatusV2": 0}  # fmt: skip
+# operators whose first operand is a tuple of tensors
+_TUPLES = frozenset(
+    {"AddN", "AccumulateNV2", "Concat", "Stack", "Meshgrid", "Einsum", "AllFinite", "NPUGetFloatStatusV2"}
+)
 # operands that the compiler knows, by name; in a dump without a graph they are arrays
 _HOST = frozenset(
     {

@@ -363,7 +363,7 @@ def _check(
     return shortened
 
 
-def _abstract(value: Any, wide: bool = False) -> Abstract:
+def _abstract(value: Any, wide: bool) -> Abstract:
     """Return the type of an operand; within a fused operator (`wide`) all floats count as one type."""
     if isinstance(value, np.ndarray):
         if wide and value.dtype.kind in "fV":
@@ -384,13 +384,13 @@ def _abstract(value: Any, wide: bool = False) -> Abstract:
 
 
 def _measured(dumped: Array, computed: Computed, kind: str, machine: float, factor: float, shortened: bool) -> Measured:
-    if computed.value.size < dumped.size and shortened:  # the device allocates memory for the largest possible result
-        dumped = dumped.reshape(-1)[: computed.value.size]
-    if computed.value.size != dumped.size:
+    # the device allocates memory for the largest possible result
+    own = dumped.reshape(-1)[: computed.value.size] if shortened else dumped
+    if computed.value.size != own.size:
         raise Refusal(f"the recomputed shape is {computed.value.shape}, the dump has {dumped.shape}")
     if computed.value.dtype.kind == "f" and dumped.dtype.kind in "iub":
         raise Refusal(f"the recomputed type is a float, the dump has {kind}")
-    return measure(dumped, computed, kind, machine, factor=factor)
+    return measure(own, computed, kind, machine, factor=factor)
 
 
 def _chosen(

@@ -68,6 +68,20 @@ def test_a_reduction_of_a_ufunc_is_that_of_the_method(ufunc, name):
     assert (ufunc.reduce(carried()).bound == getattr(carried(), name)(axis=0).bound).all()
 
 
+def test_a_reduction_of_one_element_adds_no_error_but_that_of_a_product():
+    one = carried(X[:1], B[:1])
+    for found, error in (
+        (one.sum(axis=0), B[0]), (one.max(axis=0), B[0]), (one.min(axis=0), B[0]),
+        (one.cumsum(axis=0)[0], B[0] + U * np.abs(X[0])), (one.prod(axis=0), B[0] + U * np.abs(X[0])),
+        (one.mean(axis=0), B[0] + 4 * U * np.abs(X[0])),
+    ):  # fmt: skip
+        assert np.allclose(found.bound, error, rtol=1e-12, atol=0)
+        assert (plain(found) == X[0]).all()
+    empty = carried(np.empty((0, 3)), np.empty((0, 3)))
+    assert (empty.sum().item(), empty.sum().bound.item(), empty.sum(axis=0).bound.tolist()) == (0, 0, [0, 0, 0])
+    assert (empty.prod().item(), empty.prod().bound.item()) == (1, 0)
+
+
 def test_number_types_that_kernels_ask_for_change_nothing():
     """Everything is computed in float64, whatever a kernel says."""
     for given, wanted in (
@@ -372,6 +386,10 @@ def test_the_worst_element_counts_and_parts_of_complex_numbers_alike():
     assert (found.index, found.error, found.outside) == (2, 1.0, 2)
     found = measure(np.float32([1.0, 1.25, 1.5, 1.0]), Computed(np.ones(4), np.ones(4)), "float32", 2.0**-24)
     assert (found.index, found.error, found.outside) == (2, 0.5, 0)  # also where all are explained
+    wide = Computed(np.ones(70_000), np.ones(70_000))
+    dumped = np.ones(70_000, np.float32)
+    dumped[[10, 20, 40_000]] = 1.5  # of equal ones the first
+    assert measure(dumped, wide, "float32", 2.0**-24).index == 10
     one = Computed(np.array([1 + 1j, 2 + 2j]), 2.0**-24)
     found = measure(np.complex64([1.5 + 1j, 2 + 4j]), one, "complex64", 2.0**-24)
     assert (found.index, found.error, found.outside) == (1, 2.0, 1)

@@ -59,6 +59,21 @@ def test_convolutions_and_their_gradients(size, kernel, stride, pad, group):
     assert [{**one, "filter_sizes": w} for one in found] == list(guesses("Conv2DBackpropFilter", [y, x], w))
 
 
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_all_strides_up_to_8_and_all_even_pads_are_tried(kernel):
+    """Each way to place windows with pads below the kernel, the one after by at most one larger."""
+    for size, out in product(range(1, 12), range(1, 13)):
+        wanted = [
+            (stride, total // 2, total - total // 2)
+            for stride in range(1, 9)
+            for total in range(2 * kernel - 1)
+            if reach(size, kernel, stride, 0, total) == out and (out > 1 or stride == 1)
+        ]
+        wanted.sort(key=lambda one: one != (1, 0, 0))  # that of the other axis first
+        found = guesses("Conv2D", [(1, 1, size, 1), (1, 1, kernel, 1)], (1, 1, out, 1))
+        assert [(one["stride"][0], *one["pad"][:2]) for one in found] == wanted
+
+
 def test_what_is_no_convolution_has_no_settings():
     for shapes, output in (
         ([(2, 3, 8), (4, 3, 3, 3)], (2, 4, 6, 6)), ([(2, 3, 8, 8), (4, 3, 3)], (2, 4, 6, 6)),

@@ -16,6 +16,7 @@ from dumpsim.replay.irconstant import Unparsable, parse
     ("(1", "(1"), ("1)", "1)"), ("-7", -7), ("+7", 7), ("2.5", 2.5), (".5", 0.5), ("1e-05", float(np.float32(1e-5))),
     ("-inf", -np.inf), ("F64(0.1)", 0.1), ("F32(0.1)", float(np.float32(0.1))), ("Bool(0)", False), ("Bool(1)", True),
     ("Bool(false)", False), ("U8(200)", 200), ("False", False), ("  3 ", 3), ("abc(3)", "abc(3)"), ("1.2.3", "1.2.3"),
+    ('a"', 'a"'), ("aba", "aba"), ("1.5.1", "1.5.1"),
 ])  # fmt: skip
 def test_a_value_is_read_as_it_is_spelled(text, value):
     found = parse(text)
@@ -73,8 +74,8 @@ def test_a_text_graph_has_every_field():
 
 def test_a_text_graph_that_is_none_says_where():
     nested = lambda depth: "a { " * depth + "} " * depth  # noqa: E731
-    assert gegraph.parse(nested(gegraph._DEEPEST)) == ()
-    for text in (nested(gegraph._DEEPEST + 1), "graph { op { name: 'a'", "graph { { 3 } }", '"text"'):
+    assert gegraph.parse(nested(64)) == ()
+    for text in (nested(65), "graph { op { name: 'a'", "graph { { 3 } }", '"text"'):
         with pytest.raises(UnreadableError, match=r"here\.txt"):
             gegraph.parse(text, "here.txt")
 
@@ -96,6 +97,26 @@ def test_graphs_are_found_beside_a_dump_or_above_it(tmp_path):
     assert gegraph.ge_graphs(dump) == (near,)
     assert gegraph.ge_graphs(dump / "file.npy") == (near,)  # of a file: those beside it
     assert {name: op.type for name, op in gegraph.index((near,)).items()} == {"near_one": "Add"}
+
+
+@pytest.mark.parametrize(("depth", "found"), [(0, True), (1, True), (6, True), (7, False)])
+def test_graphs_are_looked_for_in_six_directories_above(tmp_path, depth, found):
+    dump = tmp_path.joinpath(*"abcdefg"[:depth])
+    dump.mkdir(parents=True, exist_ok=True)
+    graph = tmp_path / "ge_proto_00000001_graph_1_Build.txt"
+    graph.write_text("")
+    assert gegraph.ge_graphs(dump) == ((graph,) if found else ())
+    (tmp_path / "graphs").mkdir()
+    graph.rename(tmp_path / "graphs" / graph.name)
+    assert len(gegraph.ge_graphs(dump)) == found
+
+
+def test_graphs_of_more_than_half_a_gibibyte_are_refused(tmp_path):
+    graph = tmp_path / "ge_proto_00000001_graph_1_Build.txt"
+    with open(graph, "wb") as file:
+        file.truncate((1 << 29) + 1)
+    with pytest.raises(UnreadableError, match="is larger than 536870912 bytes"):
+        gegraph.index((graph,))
 
 
 # -- settings by shapes: exactly those that a search through all of them finds

@@ -14,6 +14,7 @@ from dumpsim.core.errors import BadInputError, UnreadableError
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, NodeRef, ParamRef
 from dumpsim.ops.opdef import OpDef
 from dumpsim.ops.table import find
+from dumpsim.replay import call as calls
 from dumpsim.replay import plan as plans
 from dumpsim.replay.call import (
     Member,
@@ -339,3 +340,16 @@ def test_the_node_of_a_run_is_the_one_whose_shapes_fit():
     assert fitting(small, small, large, name="ExpandDims-op3") == (small, False)
     assert fitting(large, small, large, part=object()) == (large, True)
     assert fitting(large, large, size=2) == (large, True)
+
+
+@pytest.mark.parametrize("op_type", calls._SHAPES)
+def test_shapes_of_outputs_are_operands_of_that_name(op_type):
+    assert find(op_type).operands[calls._SHAPES[op_type]] in ("shape", "input_size", "input_sizes", "filter_sizes",
+                                                              "filter_size")  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", sorted(calls._TUPLES))
+def test_tuples_of_tensors_come_before_settings(op_type):
+    tensors, *rest = arrange(find(op_type), [X, Y], (), FLOAT)
+    assert len(tensors) == 2
+    assert len(rest) == len(find(op_type).operands) - 1
