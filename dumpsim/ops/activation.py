@@ -226,7 +226,7 @@ def _grad_scaled_softplus(
 
 
 @np.errstate(all="ignore")
-def _scaled_softplus_grad(dout: Array, x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def _scaled_softplus_grad(dout: Array, x: Array, beta: float, threshold: float) -> Any:
     scaled = x * np.asanyarray(beta, x.dtype)
     return np.where(scaled > threshold, dout, dout / (1 + np.exp(-scaled)))
 

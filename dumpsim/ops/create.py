@@ -11,7 +11,18 @@ from dumpsim.core.dtype import DType, dtype
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import part
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import constant, ints_of, is_constant, output, tensor_of, tensors_in, tuple_of, type_of, value_of
+from dumpsim.ops.rules import (
+    constant,
+    ints_of,
+    is_constant,
+    output,
+    same_dtype,
+    tensor_of,
+    tensors_in,
+    tuple_of,
+    type_of,
+    value_of,
+)
 
 __all__ = ["OPS"]
 
@@ -97,8 +108,16 @@ def _infer_shape(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 def _infer_line(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    start, _ = (tensor_of("LinSpace", each, name) for each, name in zip(abstracts, ("start", "stop"), strict=False))
-    return output(start.dtype, (value_of("LinSpace", abstracts[2], "num"),))
+    ends = {name: tensor_of("LinSpace", each, name) for each, name in zip(abstracts, ("start", "stop"), strict=False)}
+    for name, end in ends.items():
+        if end.shape:
+            raise ScriptValueError(
+                f"For primitive[LinSpace], the rank of '{name}' must be equal to 0, but got {len(end.shape)}."
+            )
+    count = value_of("LinSpace", abstracts[2], "num")
+    if count <= 0:
+        raise ScriptValueError(f"For primitive[LinSpace], the num must be greater than 0, but got {count}.")
+    return output(same_dtype("LinSpace", ends), (count,))
 
 
 def _line(start: Any, stop: Any, num: int) -> Array:

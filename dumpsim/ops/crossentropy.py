@@ -9,7 +9,18 @@ from dumpsim.core.abstract import Abstract, NoneType
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, same_shape, size_of, tensor_of, tuple_of, value_of, vector
+from dumpsim.ops.rules import (
+    constant,
+    fits,
+    output,
+    same_dtype,
+    same_shape,
+    size_of,
+    tensor_of,
+    tuple_of,
+    value_of,
+    vector,
+)
 
 __all__ = ["OPS"]
 
@@ -71,6 +82,8 @@ def _reduced(loss: Array, reduction: int) -> Any:
 
 def _infer_logits(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = _pair("BCEWithLogitsLoss", abstracts, ("input", "target"))
+    for abstract, name in zip(abstracts[2:4], ("weight", "pos_weight"), strict=True):
+        fits("BCEWithLogitsLoss", abstract, name, x.shape)
     return output(x.dtype, x.shape if value_of("BCEWithLogitsLoss", abstracts[4], "reduction") == _NONE else ())
 
 

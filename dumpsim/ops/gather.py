@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.bounds import OutOfRange, along, legal_vectors, rows, vectors
 from dumpsim.ops.gradient import is_variable, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, constant, ints_of, output, same_dtype, tensor_of, value_of, vector
+from dumpsim.ops.scatter import infer_copy
 
 __all__ = ["OPS"]
 
@@ -20,17 +22,13 @@ Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 
 _INDEX_TYPES = ("int32", "int64")
+_SEGMENT_TYPES = ("int16", *_INDEX_TYPES)
 
 
-def _indices(name: str, abstract: Abstract, operand: str = "indices") -> TensorType:
-    index = tensor_of(name, abstract, operand)
-    if index.dtype.name not in _INDEX_TYPES:
-        raise ScriptTypeError(
-            f"For primitive[{name}], the input argument[{operand}] must be a type of "
-            f"{{Tensor[Int32], Tensor[Int64]}}, but got "
-            f"Tensor[{index.dtype.title}]."
-        )
-    return index
+def _indices(
+    name: str, abstract: Abstract, operand: str = "indices", kinds: Sequence[str] = _INDEX_TYPES
+) -> TensorType:
+    return tensor_of(name, abstract, operand, kinds)
 
 
 def _infer_gather(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
@@ -42,6 +40,16 @@ def _infer_gather(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     batch = value_of("Gather", abstracts[3], "batch_dims")
     axis_of("Gather", batch, rank, "batch_dims")
     batch += len(index.shape) if batch < 0 else 0
+    if axis < batch:
+        raise ScriptValueError(
+            f"For primitive[Gather], the axis must be greater than or equal to {batch}, but got {axis}."
+        )
+    for at, (own, theirs) in enumerate(zip(x.shape[:batch], index.shape[:batch], strict=True)):
+        if own != theirs and -1 not in (own, theirs):
+            raise ScriptRuntimeError(
+                f"For 'Gather', params.shape[{at}] should be equal to indices.shape[{at}] but got param.shape: "
+                f"{vector(x.shape)}, indices.shape: {vector(index.shape)}"
+            )
     return output(x.dtype, (*x.shape[:axis], *index.shape[batch:], *x.shape[axis + 1 :]))
 
 
@@ -110,16 +118,19 @@ def _lookup(x: Array, index: Array, offset: int) -> Array:
 
 
 def _infer_segments(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    x, index = (
-        tensor_of("UnsortedSegmentSum", abstracts[0], "input_x"),
-        _indices("UnsortedSegmentSum", abstracts[1], "segment_ids"),
-    )
-    count = value_of("UnsortedSegmentSum", abstracts[2], "num_segments")
-    if x.shape[: len(index.shape)] != index.shape:
+    op = "UnsortedSegmentSum"
+    x, index = tensor_of(op, abstracts[0], "input_x"), _indices(op, abstracts[1], "segment_ids type", _SEGMENT_TYPES)
+    count = value_of(op, abstracts[2], "num_segments")
+    if count <= 0:
         raise ScriptValueError(
-            f"For 'UnsortedSegmentSum', the shape of 'input_x' {vector(x.shape)} must begin with that of "
-            f"'segment_ids' {vector(index.shape)}."
+            f"For primitive[{op}], the num_segments's value must be greater than 0, but got {count}."
         )
+    for at, (own, theirs) in enumerate(zip_longest(x.shape[: len(index.shape)], index.shape)):
+        if own != theirs and -1 not in (own, theirs):
+            raise ScriptValueError(
+                f"For '{op}', the whose shape of 'segment_ids' must equal to the shape of 'input_x', ids[{at}] should "
+                f"be = input[{at}]: {own}, but got {theirs}"
+            )
     return output(x.dtype, (count, *x.shape[len(index.shape) :]))
 
 
@@ -225,8 +236,33 @@ def _grad_gather_nd(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any
 
 
 def _infer_scatter_nd(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-    _indices("ScatterNd", abstracts[0])
-    return output(tensor_of("ScatterNd", abstracts[1], "updates").dtype, ints_of("ScatterNd", abstracts[2], "shape"))
+    index, updates = _indices("ScatterNd", abstracts[0]), tensor_of("ScatterNd", abstracts[1], "updates")
+    shape = ints_of("ScatterNd", abstracts[2], "shape")
+    if min(shape, default=1) <= 0:
+        raise ScriptValueError(
+            "For 'ScatterNd', the input [shape] should be a tuple with all positive item. But got: "
+            f"{{ {', '.join(map(str, shape))} }}"
+        )
+    rank = len(index.shape)
+    if rank < 2:
+        raise ScriptValueError(
+            f"For primitive[ScatterNd], the rank(indices) must be greater than or equal to 2, but got {rank}."
+        )
+    depth = index.shape[-1]
+    if len(updates.shape) != rank - 1 + len(shape) - depth:
+        raise ScriptValueError(
+            "For 'ScatterNd', if the rank of 'indices' is 'Q', the rank of 'updates' is 'R', the rank of output tensor "
+            "is 'P' (length of the 'shape'), and the last dimension of 'indices' is 'N', then 'R' should be equal to "
+            f"'Q - 1 + P - N'. but got 'R' = {len(updates.shape)}, 'Q' = {rank}, 'P' = {len(shape)}, 'N' = {depth}"
+        )
+    if updates.shape != (*index.shape[:-1], *shape[depth:]) and -1 not in (*updates.shape, *index.shape):
+        own, theirs, whole = (f"({', '.join(map(str, one))}" for one in (index.shape, updates.shape, shape))
+        raise ScriptValueError(
+            "For 'ScatterNd', if the last dimension of 'indices' is 'N', the shape of 'updates' should be the "
+            f"concatenation of 'indices.shape[:-1]' and 'shape[N:]'. but got 'indices.shape' is ({own}), "
+            f"'updates.shape' is ({theirs}), 'shape' is {whole}, )."
+        )
+    return output(updates.dtype, shape)
 
 
 def _scatter_nd(index: Array, updates: Array, shape: Sequence[int]) -> Array:
@@ -410,7 +446,7 @@ OPS = (
     OpDef(
         name="TensorScatterUpdate",
         operands=("input_x", "indices", "updates"),
-        infer=_infer_update("TensorScatterUpdate"),
+        infer=infer_copy("TensorScatterUpdate", "indices type"),
         kernel=_update,
         bounds=vectors(
             1,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, output, tensor_of
@@ -19,7 +19,8 @@ Attrs = Mapping[str, Any]
 def _infer_unit(name: str) -> Any:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input_x")
-        assert isinstance(x, TensorType)
+        for axis in _axes(attrs["axis"]):
+            axis_of(name, axis, len(x.shape))
         return output(x.dtype, x.shape)
 
     return infer

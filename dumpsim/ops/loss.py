@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract
-from dumpsim.core.errors import ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
 from dumpsim.ops.gradient import is_variable, number, part_or_zeros, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, same_shape, size_of, tensor_of, tuple_of, value_of
+from dumpsim.ops.rules import constant, fits, output, same_dtype, same_shape, size_of, tensor_of, tuple_of, value_of
 
 __all__ = ["OPS"]
 
@@ -81,6 +81,10 @@ def _infer_smooth(name: str, dout_at: int | None) -> Any:
         x, y = tensor_of(name, abstracts[0], "prediction"), tensor_of(name, abstracts[1], "target")
         kind = same_dtype(name, {"prediction": x, "target": y})
         same_shape(name, "prediction_shape", x.shape, y.shape)
+        beta = value_of(name, abstracts[-2], "beta")
+        if beta <= 0:
+            what = "should greater than 0" if beta == 0 else "not support negative values"
+            raise ScriptRuntimeError(f"For '{name}', the values for beta {what}, but got {beta:g}.")
         whole = dout_at is not None or value_of(name, abstracts[-1], "reduction") == _NONE
         return output(kind, x.shape if whole else ())
 
@@ -125,6 +129,7 @@ def _infer_binary(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         tensor_of("BinaryCrossEntropy", abstracts[1], "target"),
     )
     same_shape("BinaryCrossEntropy", "input_shape", x.shape, y.shape)
+    fits("BinaryCrossEntropy", abstracts[2], "weight", x.shape)
     whole = value_of("BinaryCrossEntropy", abstracts[3], "reduction") == _NONE
     return output(same_dtype("BinaryCrossEntropy", {"input": x, "target": y}), x.shape if whole else ())
 

@@ -209,9 +209,14 @@ def _batch_grad(
 def _infer_group(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("GroupNorm", abstracts[0], "input")
     groups = value_of("GroupNorm", abstracts[1], "num_groups")
-    if len(x.shape) < 2 or x.shape[1] % groups:
+    if groups <= 0:
+        raise ScriptValueError(f"For GroupNorm, the 'num_groups' must be greater than 0, but got {groups}")
+    if len(x.shape) < 2:
+        raise ScriptValueError(f"For 'GroupNorm', the input must have 2 dimensions or more, but got {vector(x.shape)}.")
+    if x.shape[1] % groups:
         raise ScriptValueError(
-            f"For 'GroupNorm', 'num_groups' {groups} must divide the channels of the input {vector(x.shape)}."
+            "For GroupNorm, the 'num_channels' must be divided by 'num_groups', but got 'num_channels': "
+            f"{x.shape[1]} ,'num_groups': {groups}"
         )
     for abstract, name in ((abstracts[2], "weight"), (abstracts[3], "bias")):
         if tensor_of("GroupNorm", abstract, name).shape != (x.shape[1],):

@@ -9,7 +9,7 @@ from dumpsim.core.abstract import Abstract
 from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.ops.gradient import shape_of, unbroadcast
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
-from dumpsim.ops.rules import constant, output, same_dtype, tensor_of, tensors_in, vector
+from dumpsim.ops.rules import constant, is_spread, output, same_dtype, tensor_of, tensors_in, vector
 
 __all__ = ["OPS"]
 
@@ -73,8 +73,7 @@ def _infer_added(op: str, names: tuple[str, str], letters: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x, result = tensor_of(op, abstracts[0], "input"), of_pair(abstracts[1:3], attrs)
         whole = tensor_of(op, result, "output")
-        beyond = len(x.shape) > len(whole.shape)
-        if beyond or any(n not in (1, m) for n, m in zip(x.shape[::-1], whole.shape[::-1], strict=False)):
+        if not is_spread(x.shape, whole.shape):
             raise ScriptValueError(
                 f"For '{op}', 'input' {vector(x.shape)} must broadcast to the product {vector(whole.shape)}."
             )

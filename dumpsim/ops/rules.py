@@ -13,8 +13,10 @@ __all__ = [
     "axis_of",
     "broadcast",
     "constant",
+    "fits",
     "ints_of",
     "is_constant",
+    "is_spread",
     "kept_shape",
     "numbers_of",
     "output",
@@ -253,6 +255,24 @@ def same_shape(op: str, name: str, first: Sequence[int], second: Sequence[int]) 
     if tuple(first) != tuple(second):
         one, other = (f"[{''.join(f'{n},' for n in shape)}]" for shape in (first, second))
         raise ScriptValueError(f"For primitive[{op}], the {name}: {one} must be equal to {other}")
+
+
+def is_spread(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor of the first shape can be broadcast to the second.
+
+    Examples
+    --------
+    >>> is_spread((1, 3), (2, 3)), is_spread((2, 3), (1, 3)), is_spread((1, 2, 3), (2, 3))
+    (True, False, False)
+    """
+    ends = zip(shape[::-1], whole[::-1], strict=False)
+    return len(shape) <= len(whole) and all(n in (1, m) or -1 in (n, m) for n, m in ends)
+
+
+def fits(op: str, abstract: Abstract, name: str, whole: Sequence[int]) -> None:
+    """Refuse a weight that cannot be broadcast to the input; it may be None."""
+    if not isinstance(abstract, NoneType) and not is_spread(tensor_of(op, abstract, name).shape, whole):
+        raise ScriptValueError(f"For '{op}', the shape of '{name}' can not broadcast to the shape of 'input'.")
 
 
 _NAMES_TYPES = ("BatchMatMul", "Dense", "MatMul", "MatMulExt")  # the vendor's errors name types [2.10 observed]

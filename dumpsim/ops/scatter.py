@@ -12,7 +12,7 @@ from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import output, same_dtype, tensor_of, value_of, vector
 
-__all__ = ["OPS"]
+__all__ = ["OPS", "infer_copy"]
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -113,9 +113,11 @@ def _infer_nd(op: str) -> Infer:
     return infer
 
 
-def _infer_copy(op: str) -> Infer:
+def infer_copy(op: str, indices: str = "indices") -> Infer:
+    """Return the rule of an operator that changes a copy; `indices` is what the vendor's error of a type names."""
+
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-        x, index, updates = _checked(op, abstracts, ("input_x", "indices", "updates"))
+        x, index, updates = _checked(op, abstracts, ("input_x", indices, "updates"))
         if len(index.shape) < 2:
             raise ScriptValueError(
                 f"For {op}, the dimension of 'indices' cannot be less than 2,  but got {len(index.shape)}"
@@ -252,13 +254,16 @@ def _index_add(
 
 def _infer_segments(op: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
-        x, index = tensor_of(op, abstracts[0], "x"), tensor_of(op, abstracts[1], "segment_ids")
+        x, index = tensor_of(op, abstracts[0], "x"), tensor_of(op, abstracts[1], "segment_ids", ("int32", "int64"))
         count = value_of(op, abstracts[2], "num_segments")
-        if x.shape[: len(index.shape)] != index.shape:
+        if count <= 0:
             raise ScriptValueError(
-                f"For '{op}', the shape of 'x' {vector(x.shape)} must begin with that of 'segment_ids' "
-                f"{vector(index.shape)}."
+                f"For primitive[{op}], the num_segments's value must be greater than 0, but got {count}."
             )
+        if not index.shape:
+            raise ScriptValueError(f"For '{op}', segment_ids value cannot be 0-D.")
+        if x.shape[: len(index.shape)] != index.shape:
+            raise ScriptValueError(f"For {op}, the first shape of input_x should be equal to length of segments_id")
         return output(x.dtype, (count, *x.shape[len(index.shape) :]))
 
     return infer
@@ -341,7 +346,7 @@ OPS = (
         OpDef(
             name=f"TensorScatter{how}",
             operands=("input_x", "indices", "updates"),
-            infer=_infer_copy(f"TensorScatter{how}"),
+            infer=infer_copy(f"TensorScatter{how}"),
             kernel=_nd(change, copies=True),
             bounds=_nd_in_range(f"TensorScatter{how}", how),
             grad=_GRADS[how],

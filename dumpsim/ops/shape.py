@@ -130,6 +130,11 @@ def _grad_broadcast(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any
 def _infer_tile(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Tile", abstracts[0], "input")
     multiples = ints_of("Tile", abstracts[1], "dims")
+    for at, number in enumerate(multiples):
+        if number < 0:
+            raise ScriptValueError(
+                f"For 'Tile', 'dims' cannot contain negative integer numbers, but got {number} in {at}th."
+            )
     rank = max(len(x.shape), len(multiples))
     padded = (1,) * (rank - len(x.shape)) + x.shape
     counts = (1,) * (rank - len(multiples)) + multiples
@@ -148,8 +153,10 @@ def _grad_tile(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 
 def _infer_reverse(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("ReverseV2", abstracts[0], "x")
-    for axis in ints_of("ReverseV2", abstracts[1], "axis"):
-        axis_of("ReverseV2", axis, len(x.shape))
+    axes = [axis_of("ReverseV2", axis, len(x.shape)) for axis in ints_of("ReverseV2", abstracts[1], "axis")]
+    for axis in axes:
+        if axes.count(axis) > 1:
+            raise ScriptValueError(f"For ReverseV2, 'axis' cannot contain duplicate dimensions, but got {axis}")
     return output(x.dtype, x.shape)
 
 
@@ -177,6 +184,8 @@ def _grad_tril(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
 
 def _infer_diagonal(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Diag", abstracts[0], "input")
+    if not x.shape:
+        raise ScriptValueError("For primitive[Diag], the input rank must be greater than or equal to 1, but got 0.")
     return output(x.dtype, (*x.shape, *x.shape))
 
 

@@ -92,7 +92,7 @@ def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
 
 
 def _extreme(name: str, function: Callable[..., Any]) -> OpDef:
-    def kernel(x: Array, dim: int = 0, keepdim: bool = False) -> tuple[Any, Any]:
+    def kernel(x: Array, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
         place = np.expand_dims(function(x, axis=dim), dim)
         value = np.take_along_axis(x, place, dim)
         return (value, place) if keepdim else (value.squeeze(dim), place.squeeze(dim))
@@ -169,7 +169,7 @@ def _grad_flat(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, att
     return b.emit("Reshape", dout, shape_of(operands[0])), None, None
 
 
-def _softmax(x: Array, dim: int = -1, kind: Any = None) -> Any:
+def _softmax(x: Array, dim: int, kind: Any = None) -> Any:
     shifted = x - x.max(axis=dim, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
 
