@@ -1,5 +1,6 @@
 """Chains and landmarks against slow and plain truths."""
 
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
@@ -114,19 +115,25 @@ def test_landmarks_are_a_longest_chain_of_single_elements(first, second):
     assert len(pairs) == longest(tuple(first), tuple(second))
 
 
-def chosen(weights, late):
-    """The pairs of the heaviest chain by a whole table of sums, and the rule of what is preferred where two are equal.
-
-    From the end: a pair (late), or else to do without the element of the first sequence, whichever comes first in the
-    order of preference and loses nothing; the element of the second sequence is left out where neither does.
-    """
+def sums(weights):
+    """The largest sum of weights of the first i elements of one sequence and the first j of the other."""
     rows, columns = weights.shape
     best = np.zeros((rows + 1, columns + 1))
     for i in range(rows):
         for j in range(columns):
             taken = best[i, j] + weights[i, j] if weights[i, j] > 0 else -1.0
             best[i + 1, j + 1] = max(taken, best[i, j + 1], best[i + 1, j])
-    pairs, i, j = [], rows, columns
+    return best
+
+
+def chosen(weights, late):
+    """The pairs of the heaviest chain by a whole table of sums, and the rule of what is preferred where two are equal.
+
+    From the end: a pair (late), or else to do without the element of the first sequence, whichever comes first in the
+    order of preference and loses nothing; the element of the second sequence is left out where neither does.
+    """
+    best = sums(weights)
+    pairs, (i, j) = [], weights.shape
     while i and j:
         taken = weights[i - 1, j - 1] > 0 and best[i, j] == best[i - 1, j - 1] + weights[i - 1, j - 1]
         without = best[i, j] == best[i - 1, j]
@@ -170,3 +177,58 @@ def test_windows_find_nearly_all_that_a_whole_table_finds(first, seed):
     assert all(first[i] == second[j] for i, j in pairs)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
     assert len(pairs) >= 0.9 * len(whole) - 2
+
+
+def left_at(best, rest):
+    """Where a chain leaves a window: at the exit that promises most, of equal ones the nearest to the corner.
+
+    An exit promises the weight so far, and for each pair that the elements left over and those after the window allow
+    as much as an element of the window has on average.
+    """
+    height, width = (n - 1 for n in best.shape)
+    each = Fraction(best[height, width]) / min(height, width)
+    below = [(best[height, j] + each * min(rest[0], rest[1] + width - j), height, j) for j in range(width, -1, -1)]
+    beside = [(best[i, width] + each * min(rest[0] + height - i, rest[1]), i, width) for i in range(height, -1, -1)]
+    return max([*below, *beside], key=lambda one: one[0])[1:]
+
+
+def by_windows(weights, late, size):
+    """The pairs of all windows: those of the last quarter of one are left to the next."""
+    rows, columns = weights.shape
+    pairs, i, j = [], 0, 0
+    while i < rows and j < columns:
+        stop = min(rows, i + size), min(columns, j + size)
+        rest = rows - stop[0], columns - stop[1]
+        inside = weights[i : stop[0], j : stop[1]]
+        end = left_at(sums(inside), rest) if any(rest) else inside.shape
+        found = [(i + a, j + b) for a, b in chosen(inside[: end[0], : end[1]], late)]
+        sure = [at if not more else at - size // 4 for at, more in zip(stop, rest, strict=True)]
+        kept = [pair for pair in found if pair[0] < sure[0] and pair[1] < sure[1]] if any(rest) else found
+        pairs += kept
+        if not any(rest):
+            break
+        if kept:
+            i, j = kept[-1][0] + 1, kept[-1][1] + 1
+        else:
+            first = found[0] if found else stop
+            i, j = (min(at + size // 2, one) if more else at for at, one, more in zip((i, j), first, rest, strict=True))
+    return pairs
+
+
+@pytest.mark.parametrize("size", [4, 8, 13])
+@pytest.mark.parametrize("late", [False, True])
+def test_windows_are_left_where_most_is_to_come(monkeypatch, size, late):
+    monkeypatch.setattr(chain, "WINDOW", size)
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        shape = random.integers(1, 5 * size, 2)
+        weights = random.choice([0, 0, 0, 0, 1, 1, 2, 3.5], shape)
+        if seed % 2:  # two sequences of one or two ranges in common
+            sides = [random.integers(0, 6, n) for n in shape]
+            weights = np.where(np.equal.outer(*sides), 1.0 + sides[0][:, None] % 2, 0.0)
+        if seed % 5 == 0:
+            weights[: shape[0] // 2, : shape[1] // 3] = 0.0
+        if seed % 7 == 0:
+            weights[shape[0] // 3 :, : shape[1] // 2] = 0.0
+        found = heaviest_chain(*map(int, shape), lambda i, lo, hi, of=weights: of[i, lo:hi], prefer_match=late)
+        assert found == by_windows(weights, late, size)
