@@ -284,7 +284,7 @@ class Rule:
         """Yield nothing, one error, or the warning, and set the forced values."""
         if not draft.good(*self.reads) or not self.when(draft):
             return
-        value = self.value(draft) if self.value else draft.values.get(self.where.rsplit(".", 1)[-1])
+        value = self.value(draft) if self.value else draft.values.get(self.where.rpartition(".")[2])
         words = {"value": value, "target": draft.profile.target, "device_id": draft.device_id}
         for index in range(1, self.repeat + 1):
             yield Finding(

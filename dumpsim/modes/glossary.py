@@ -189,7 +189,7 @@ def explain(word: str) -> tuple[Topic, ...]:
 
 
 def _topics(word: str) -> Iterator[Topic]:
-    name = word.rsplit(".", 1)[-1].lower()
+    name = word.rpartition(".")[2].lower()
     for row in _rows():
         if isinstance(row, Field) and row.name == name:
             yield _field(row)
@@ -319,12 +319,9 @@ def _messages(text: str) -> Iterator[Topic]:
         if any(start in text for start in meaning.says):
             yield from _code(code)
     for row in _rows():
-        for template in (
-            (row.refusal, row.missing if isinstance(row, Field) else "") if isinstance(row, Field) else (row.vendor,)
-        ):
-            if template and _pattern(template, getattr(row, "name", "")).search(text):
-                yield _row(row)
-                break
+        templates = (row.refusal, row.missing) if isinstance(row, Field) else (row.vendor,)
+        if any(template and _pattern(template, getattr(row, "name", "")).search(text) for template in templates):
+            yield _row(row)
 
 
 def _mentioned(text: str) -> Iterator[Topic]:

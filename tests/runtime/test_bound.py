@@ -8,6 +8,7 @@ import pytest
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.settings import RunSettings
+from dumpsim.device.faults import make_plan
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime.prepared import Prepared
 
@@ -161,3 +162,28 @@ def test_an_overflow_of_operands_that_are_read_elsewhere(net, runs):
     found = check(runs, build, inputs, lambda x: [x.T @ x.T])
     counts = [count for *_, count in found]
     assert [after - before for before, after in zip([0, *counts], counts, strict=False)] == [0, 0, 1, 1, 0, 0]
+
+
+def test_a_fault_and_a_skipped_kernel_bring_the_tasks_back(net, machine):
+    b = net()
+    total = b.op("Add", b.input("x", (SIDE, SIDE)), b.input("y", (SIDE, SIDE)))
+    b.order = [total]
+    program, x = b.program(total), np.ones((SIDE, SIDE), np.float32)
+
+    def opened(environment):
+        session = machine(RunSettings(), environment=environment, find=OPS.__getitem__)
+        session.configure(jit_level="O2")
+        session.compile(program, replace(session.options(), engine="torch"))
+        return session
+
+    session = opened({})
+    for _ in range(4):
+        assert (session.execute(program, [x, x])[0] == 2).all()
+    session.inject(make_plan([{"kind": "overflow", "op": "Add", "nth": 2, "index": 3, "value": 7.5}]))
+    wanted = np.full((SIDE, SIDE), 2, np.float32)
+    for value in (2, 7.5, 2):
+        wanted.flat[3] = value
+        assert session.execute(program, [x, x])[0].tolist() == wanted.tolist()
+    session = opened({"MS_KERNEL_LAUNCH_SKIP": "Add"})
+    for _ in range(4):
+        assert session.execute(program, [x, x])[0].tobytes() == b"\xcd" * (4 * SIDE * SIDE)

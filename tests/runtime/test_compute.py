@@ -65,3 +65,26 @@ def test_a_kernel_whose_shape_needs_values_cannot_be_skipped():
     skip(engine, find("Gather"), full_name="Default/Gather-op0", open_shape=False)
     with pytest.raises(UnknownValueError, match="the shape of the result of NonZero"):
         skip(engine, find("NonZero"), full_name="Default/NonZero-op0", open_shape=True)
+
+
+@pytest.mark.parametrize(
+    ("op", "fault", "text"),
+    [
+        ("TensorDump", None, "the data that TensorDump sends to the host"),
+        ("Print", None, "the data that Print sends to the host"),
+        ("ScalarSummary", None, None),
+        ("NPUGetFloatStatus", None, None),
+        ("NPUGetFloatStatusV2", "stomp", None),
+        ("Mul", "stomp", None),
+        ("Mul", "overflow", "the result that an overflow fault changes"),
+    ],
+)
+def test_what_needs_values_is_refused_by_an_engine_without_them(op, fault, text):
+    engine, faults = SimpleNamespace(name="null"), [SimpleNamespace(kind=fault)] if fault else []
+    if text is None:
+        skip(engine, find(op), full_name="Default/X-op0", open_shape=False, faults=faults)
+        return
+    with pytest.raises(UnknownValueError) as caught:
+        skip(engine, find(op), full_name="Default/X-op0", open_shape=False, faults=faults)
+    text = f"Default/X-op0: {text} is not known: the null engine computes no values [DS-ENG-001]"
+    assert str(caught.value) == text

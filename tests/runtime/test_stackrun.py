@@ -10,6 +10,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.core.settings import RunSettings
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime import stackrun
 from dumpsim.runtime.planner import plan_graph
 from dumpsim.runtime.stack import Stack
 from dumpsim.runtime.stackrun import StackRun
@@ -234,3 +235,30 @@ def test_as_many_ranks_are_stacked_as_fit_into_the_cache(net, alike):
         run = stacked(b.program(b.op("Neg", b.input("x", shape))), 2100, None)
         assert run.sizes[0] == wanted
         assert sum(run.sizes) == 2100
+
+
+def test_what_is_equal_in_all_ranks_is_computed_once(net, alike, monkeypatch):
+    """With the first group, whatever the order of the kernels; also where all ranks get the same arguments."""
+    stacked, _ = alike
+    computed, compute = [], stackrun.compute_stack
+
+    def spied(engine, definition, operands, attrs, shapes):
+        computed.append(definition.name)
+        return compute(engine, definition, operands, attrs, shapes)
+
+    monkeypatch.setattr(stackrun, "compute_stack", spied)
+    b = net()
+    x, same = b.input("x", (3,)), b.input("same", (3,))
+    own = b.op("ReLU", x)
+    both = b.op("Mul", own, b.op("Neg", same))
+    run = stacked(b.program(b.op("MakeTuple", both, b.op("Add", same, same))), group=2)
+    values = np.array([1, -2, 3], np.float32)
+    apart, equal = run.step([lambda rank: values + rank, values])
+    for rank in range(RANKS):
+        assert apart[rank].tolist() == (-values * np.maximum(values + rank, 0)).tolist()
+    part = equal[4] if isinstance(equal, Stack) else equal
+    assert part.tolist() == (2 * values).tolist()
+    assert computed == ["ReLU", "Neg", "Mul", "Add", *(["ReLU", "Mul"] * 2)]
+    computed.clear()
+    run.step([values, values])
+    assert computed == ["ReLU", "Neg", "Mul", "Add"]
