@@ -38,23 +38,31 @@ def minimum(m: "Maker", left: Ref, right: Ref) -> Ref:
     return m.op("Minimum", m.as_out(left), m.as_out(right))
 
 
+_UNROUNDED = frozenset({torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64})
+
+
+def rounding(m: "Maker", mode: int) -> Ref:
+    """Return the operand that chooses a rounding: 2 floor, 3 ceil, 4 round, 5 trunc, 7 frac."""
+    return m.op("Fill", 1, m.op("Cast", mode, dst_type=torch.int8))
+
+
 def rounded(m: "Maker", values: Sequence[Ref], mode: int) -> list[Ref]:
-    """Round the tensors of a list (mode 2 floor, 3 ceil, 4 round, 5 trunc, 7 frac); integers are left as they are."""
-    fill = m.op("Fill", 1, m.op("Cast", mode, dst_type=torch.int8))
-    floats = [one for one in values if m.type_of(one).is_floating_point]
-    made = iter(m.outputs("ForeachRoundOffNumber", max(len(floats), 1), *floats, fill) if floats or mode == 7 else ())
-    return [next(made) if one in floats else m.op("ZerosLike", one) if mode == 7 else one for one in values]
+    """Round the tensors of a list; integers are left as they are."""
+    fill = rounding(m, mode)
+    others = [one for one in values if m.type_of(one) not in _UNROUNDED]
+    made = iter(m.outputs("ForeachRoundOffNumber", max(len(others), 1), *others, fill) if others or mode == 7 else ())
+    return [next(made) if one in others else m.op("ZerosLike", one) if mode == 7 else one for one in values]
 
 
 def added_product(m: "Maker", bias: Ref, left: Ref, right: Ref, beta: float, alpha: float) -> Ref:
     """Add a product to a tensor; a vector of a half-precision type becomes the bias of the product's node."""
+    shape, columns = m.shape_of(bias), m.shape_of(right)[1]
     left, right, bias = (m.as_out(one) for one in (left, right, bias))
     times, share = m.as_out(alpha), m.as_out(beta)
     if alpha == 0:
         return m.op("Mul", bias, share)
     attrs: dict[str, Any] = {"offset_x": 0, "transpose_x1": False, "transpose_x2": False}
-    shape = m.shape_of(bias)
-    row = len(shape) == 1 or (len(shape) == 2 and shape[0] == 1 and shape[1] == m.shape_of(right)[1])
+    row = len(shape) == 1 or (len(shape) == 2 and shape[0] == 1 and shape[1] == columns)
     if row and m.type_of(bias) in _HALVES:
         own = bias if beta == 1 else m.op("Mul", bias, share)
         return m.op("MatMulV2", left if alpha == 1 else m.op("Mul", left, times), right, own, None, **attrs)
@@ -73,6 +81,19 @@ def best(m: "Maker", value: Ref, dim: int | None, keepdim: bool, plain: str, kee
         return m.op(plain, value, m.const(dim), dtype=torch.int64)
     found = m.as_type(value, torch.float32)
     return m.op("Cast", m.op(keeping, found, dimension=dim, keep_dims=True), dst_type=torch.int64)
+
+
+def empty_sum(m: "Maker", value: Ref, dim: Any, keepdim: bool) -> Ref:
+    """Sum a tensor without elements: zeros of the shape of the result."""
+    shape = m.op("Shape", value, dtype=torch.int32)
+    rank = m.rank(value)
+    kept: list[Any] = [m.picked(shape, at) for at in range(rank)]
+    if not isinstance(dim, list):
+        raise Refused(AssertionError("dim must be a list of integers."))
+    for at in sorted((at % rank for at in dim), reverse=True):
+        kept[at : at + 1] = [1] if keepdim else []
+    size: Any = m.op("Pack", *kept, N=len(kept), axis=0) if kept else []
+    return m.op("Fill", size, m.op("Cast", 0.0, dst_type=m.out.dtype))
 
 
 def deviation(m: "Maker", value: Ref, dim: Any, correction: Any, keepdim: bool) -> Ref:
@@ -126,6 +147,19 @@ def sort_last(m: "Maker", value: Ref, dim: int, descending: bool) -> tuple[Ref, 
     return values, m.op("Cast", m.op("Transpose", made[1], order), dst_type=torch.int64)
 
 
+def indexed_sum(m: "Maker", value: Ref, dim: int, index: Ref, source: Ref, alpha: Any) -> Ref:
+    """Add a tensor to the rows that an index names."""
+    factor = m.const(alpha, m.type_of(value))
+    rank = m.rank(value)
+    places = m.op("Unsqueeze", index, axes=[0]) if m.rank(index) == 0 else index
+    chosen, shape = (m.op("Shape", one, dtype=torch.int32) for one in (places, value))
+    places = m.as_type(places, torch.int32)
+    axis = dim % rank
+    extents = [m.picked(chosen, 0) if at == axis else m.picked(shape, at) for at in range(rank)]
+    wide = m.op("BroadcastTo", source, m.op("Pack", *extents, N=rank, axis=0))
+    return m.op("InplaceIndexAdd", m.op("TensorMove", value), places, wide, factor, axis=axis)
+
+
 # --------------------------------------------------------------------------------------------------- shapes and slices
 def permuted(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
     """Permute dimensions; if only those of extent 1 move, by Squeeze and Unsqueeze."""
@@ -139,14 +173,10 @@ def permuted(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
 
 
 def sliced(m: "Maker", value: Ref, dim: int, start: Any, end: Any, step: Any) -> Ref:
-    """Slice a tensor; a slice of everything is the tensor itself."""
-    extent = m.shape_of(value)[dim]
+    """Slice a tensor along a dimension."""
     begin = 0 if start is None else start
     top = _top(end)
-    numbers = isinstance(begin, int) and isinstance(top, int) and isinstance(step, int)
-    if numbers and begin == 0 and step == 1 and (top == _INT32_MAX or (isinstance(extent, int) and top >= extent)):
-        return value
-    axis = m.const(dim)
+    axis, begin, top, step = (m.as_type(one, torch.int64) for one in (dim, begin, top, step))
     return _slice(m, value, begin, top, axis, step)
 
 
@@ -157,23 +187,49 @@ def _slice(m: "Maker", value: Ref, begin: Any, end: Any, axis: Any, step: Any) -
 
 
 def _top(end: Any) -> Any:
-    return _INT32_MAX if end is None or (isinstance(end, int) and end > _INT32_MAX) else end
+    """Return the end of a slice; that of a whole dimension is the largest int32."""
+    if isinstance(end, int) and _INT32_MAX < end < sys.maxsize:
+        raise Refused(RuntimeError("ge.StridedSliceV2 does not support shapes exceeding the INT32_MAX!"))
+    return _INT32_MAX if end is None or end is sys.maxsize or (isinstance(end, int) and end > _INT32_MAX) else end
 
 
-def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, step: int) -> Ref:
-    """Replace a slice of a tensor: concatenate the elements before it, the new part, and the elements after it."""
-    extent = m.shape_of(value)[dim]
+def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, step: Any) -> Ref:
+    """Replace a slice of a tensor: by concatenation, or scattered if the step is not 1 or a bound is dynamic."""
     begin = 0 if start is None else start
-    if begin == 0 and _top(end) == _INT32_MAX and step == 1:
+    stop = sys.maxsize if end is None else end
+    if (begin, stop, step) == (0, sys.maxsize, 1):
         return part
-    if isinstance(begin, int) and begin < 0:
-        begin += extent
-    top = _top(end)
-    if isinstance(top, int) and top < 0:
-        top += extent
-    before = _slice(m, value, 0, begin, dim, 1)
-    after = _slice(m, value, top, _INT32_MAX, dim, 1)
-    return m.op("ConcatV2", before, part, after, dim, N=3)
+    if all(isinstance(one, int) for one in (begin, stop)) and step == 1:
+        axis = dim % m.rank(value)
+        extent = m.shape_of(value)[axis]
+        top = stop % extent if stop < 0 else _top(stop)
+        begin = min(begin % extent if begin < 0 else min(begin, _INT32_MAX), top)
+        before = _slice(m, value, 0, begin, axis, 1)
+        after = _slice(m, value, top, _INT32_MAX, axis, 1)
+        return m.op("ConcatV2", before, part, after, axis, N=3)
+    shape = m.op("Shape", value, dtype=torch.int32)
+    if stop == sys.maxsize:
+        stop = m.picked(shape, dim)
+    shape, first, limit, delta = (m.as_type(one, torch.int32) for one in (shape, begin, stop, step))
+    others = _others(m.rank(part), dim)
+    limit = m.op("Minimum", m.picked(shape, dim), limit)
+    places = _spread(m, m.op("Range", first, limit, delta), others, part)
+    return m.op("ScatterElements", value, places, part, axis=dim, reduction="none")
+
+
+def _others(rank: int, dim: int) -> list[int]:
+    """Return all dimensions but one; as in the real converter, that one must not be negative."""
+    if dim not in range(rank):
+        raise Refused(ValueError("list.remove(x): x not in list"))
+    return [at for at in range(rank) if at != dim]
+
+
+def _spread(m: "Maker", places: Ref, others: Sequence[int], like: Ref) -> Ref:
+    """Repeat places along the other dimensions of a tensor."""
+    if not others:
+        return places
+    wide = m.op("Unsqueeze", places, axes=list(others))
+    return m.op("Expand", wide, m.op("Shape", like, dtype=torch.int32))
 
 
 def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end: Any, step: Any) -> Ref:
@@ -182,19 +238,17 @@ def sliced_gradient(m: "Maker", grad: Ref, sizes: Any, dim: int, start: Any, end
         return grad
     if step == 1:
         return _between_zeros(m, grad, sizes, dim, start, end)
-    end = _top(end)
+    end = min(end, _INT32_MAX) if isinstance(end, int) else end
     if isinstance(end, int) and not isinstance(sizes, SymbolList):
         end = min(end, sizes[dim])
         end += sizes[dim] if end < 0 else 0
     whole = m.as_type(sizes.pack, torch.int32) if isinstance(sizes, SymbolList) else m.const(sizes, torch.int32)
     first, limit, delta = (m.as_type(one, torch.int32) for one in (start, end, step))
     made = m.op("Fill", whole, m.const(0.0, m.type_of(grad)))
+    others = _others(m.rank(grad), dim)
     if isinstance(sizes, SymbolList) or isinstance(end, Ref):
         limit = m.op("Minimum", m.picked(whole, dim), limit)
-    places = m.op("Range", first, limit, delta)
-    if m.rank(grad) > 1:
-        wide = m.op("Unsqueeze", places, axes=m.other_dims(m.rank(grad), dim))
-        places = m.op("Expand", wide, m.op("Shape", grad, dtype=torch.int32))
+    places = _spread(m, m.op("Range", first, limit, delta), others, grad)
     return m.op("ScatterElements", made, places, grad, axis=dim, reduction="none")
 
 
@@ -279,18 +333,30 @@ def dropped(m: "Maker", value: Ref, share: float) -> tuple[Ref, Ref]:
 
 # ------------------------------------------------------------------------------------------------------- normalisation
 def _image(m: "Maker", value: Ref) -> str:
-    return "NCDHW" if m.rank(value) == 5 else "NCHW"
+    return "NCDHW" if m.rank(value) >= 5 else "NCHW"
 
 
-def _raised(m: "Maker", value: Ref) -> Ref:
-    """Add dimensions to a tensor of 2 or 3 dimensions, up to 4."""
-    missing = {2: [2, 3], 3: [3]}.get(m.rank(value))
-    return value if missing is None else m.op("Unsqueeze", value, axes=missing)
+def _raised(m: "Maker", value: Ref, shape: Ref) -> Ref:
+    """Bring a tensor to 4 dimensions if it has fewer, to 5 if it has more."""
+    rank = m.rank(value)
+    if rank > 5:
+        return _flattened(m, shape, value, keep=4)[0]
+    return m.op("Unsqueeze", value, axes=list(range(rank, 4))) if rank < 4 else value
 
 
-def _lowered(m: "Maker", value: Ref, like: Ref) -> Ref:
-    added = {2: [3, 2], 3: [3]}.get(m.rank(like))
-    return value if added is None else m.op("Squeeze", value, axis=added)
+def _flattened(m: "Maker", shape: Ref, *values: Ref, keep: int) -> list[Ref]:
+    """Merge the dimensions from `keep` on."""
+    extents = [m.picked(shape, at) for at in range(keep)]
+    pack = m.op("Pack", *extents, -1, N=keep + 1, axis=0)
+    return [m.op("Reshape", one, pack, axis=0, num_axes=-1) for one in values]
+
+
+def _lowered(m: "Maker", value: Ref, like: Ref, shape: Ref) -> Ref:
+    """Bring a result back to the dimensions of a tensor."""
+    rank = m.rank(like)
+    if rank > 5:
+        return m.op("Reshape", value, shape, axis=0, num_axes=-1, li="ND", lo="ND")
+    return m.op("Squeeze", value, axis=list(range(3, rank - 1, -1))) if rank < 4 else value
 
 
 def _per_channel(m: "Maker", shape: Ref, number: float, like: Ref) -> Ref:
@@ -304,11 +370,13 @@ def batch_norm(
     shape = m.op("Shape", value, dtype=torch.int32)
     scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
     offset = _per_channel(m, shape, 0.0, value) if bias is None else bias
+    x = _raised(m, value, shape) if m.rank(value) > 5 else value
     moved = m.op("TensorMove", mean), m.op("TensorMove", variance)
+    x = _raised(m, value, shape) if m.rank(value) < 4 else x
     layout = f"0:{_image(m, value)}"
     attrs: dict[str, Any] = {"epsilon": eps, "is_training": True, "momentum": momentum}
-    made = m.op("BatchNormV3", _raised(m, value), scale, offset, *moved, li=layout, lo=layout, **attrs)
-    return [_lowered(m, made, value), made[1], made[2], made[3], made[4]] if m.rank(value) < 4 else m.parts(made)
+    made = m.op("BatchNormV3", x, scale, offset, *moved, li=layout, lo=layout, **attrs)
+    return [_lowered(m, made, value, shape), made[1], made[2], made[3], made[4]]
 
 
 def batch_norm_infer(
@@ -321,12 +389,12 @@ def batch_norm_infer(
     offset = _per_channel(m, shape, 0.0, value) if bias is None else bias
     empty = m.op("Fill", [0], m.op("Cast", 0.0, dst_type=m.type_of(value)))
     if rank > 4:
-        extents = [m.picked(shape, at) for at in range(3)]
-        flat = m.op("Reshape", value, m.op("Pack", *extents, -1, N=4, axis=0), axis=0, num_axes=-1)
+        (flat,) = _flattened(m, shape, value, keep=3)
         made = m.op("BNInfer", flat, scale, offset, mean, variance, epsilon=eps, li="NCHW", lo="NCHW")
         return m.op("Reshape", made, shape, axis=0, num_axes=-1, li="ND", lo="ND"), empty, empty
-    made = m.op("BNInfer", _raised(m, value), scale, offset, mean, variance, epsilon=eps, li="NCHW", lo="NCHW")
-    return _lowered(m, made, value), empty, empty
+    x = _raised(m, value, shape)
+    made = m.op("BNInfer", x, scale, offset, mean, variance, epsilon=eps, li="NCHW", lo="NCHW")
+    return _lowered(m, made, value, shape), empty, empty
 
 
 def batch_norm_backward(
@@ -340,13 +408,17 @@ def batch_norm_backward(
     inverse: Any,
     train: bool,
     eps: float,
-) -> tuple[Ref, Ref, Ref]:
+    wanted: Sequence[bool],
+) -> tuple[Ref, Ref | None, Ref | None]:
     """Compute the gradient of batch normalisation, by the nodes that GE's library has for its parts."""
     shape = m.op("Shape", value, dtype=torch.int32)
     scale = _per_channel(m, shape, 1.0, value) if weight is None else weight
     layout = _image(m, value)
     kind = "BN3DTrainingUpdateGrad" if layout == "NCDHW" else "BNTrainingUpdateGrad"
-    x, dy = _raised(m, value), _raised(m, grad)
+    if m.rank(value) > 5:
+        dy, x = _flattened(m, shape, grad, value, keep=4)
+    else:
+        x, dy = _raised(m, value, shape), _raised(m, grad, shape)
     statistics = (mean, inverse) if train else (running_mean, running_variance)
     update = m.op(kind, dy, x, *statistics, epsilon=eps, li=layout, lo=layout)
     if train:
@@ -354,7 +426,7 @@ def batch_norm_backward(
         made = m.op("BNTrainingReduceGrad", *operands, epsilon=eps, li=layout, lo=layout)
     else:
         made = m.op("BNInferGrad", dy, scale, running_variance, epsilon=eps, li=layout, lo=layout)
-    return _lowered(m, made, value), update, update[1]
+    return _lowered(m, made, value, shape), update if wanted[1] else None, update[1] if wanted[2] else None
 
 
 def batch_norm_backward_elemt(
@@ -381,8 +453,18 @@ def batch_norm_backward_elemt(
 
 
 def group_norm_backward(
-    m: "Maker", grad: Ref, value: Ref, mean: Ref, rstd: Ref, weight: Ref, n: int, c: int, area: int, group: int
-) -> tuple[Ref, Ref, Ref]:
+    m: "Maker",
+    grad: Ref,
+    value: Ref,
+    mean: Ref,
+    rstd: Ref,
+    weight: Any,
+    n: int,
+    c: int,
+    area: int,
+    group: int,
+    wanted: Sequence[bool],
+) -> tuple[Ref, Ref | None, Ref | None]:
     """Compute the gradient of group normalisation, by the one of batch normalisation over groups."""
 
     def pack(*items: Any) -> Ref:
@@ -395,28 +477,36 @@ def group_norm_backward(
     if m.rank(value) != 3:
         flat = pack(n, c, area)
         dy, x = shaped(grad, flat), shaped(value, flat)
-    slope = m.op("Mul", dy, shaped(weight, pack(1, c, 1)))
+    slope = dy if weight is None else m.op("Mul", dy, shaped(weight, pack(1, c, 1)))
     rows = m.op("Mul", n, group)
     wide, narrow = pack(1, rows, -1 if n else 1), pack(rows)
     x1, dy1, mean1 = shaped(x, wide), shaped(slope, wide), shaped(mean, narrow)
     spread = m.op("Sub", m.op("Reciprocal", m.op("Mul", rstd, rstd)), 1e-05)
     spread = shaped(spread, narrow)
-    ones = m.op("Fill", narrow, 1.0)
+    ones = m.op("Fill", narrow, m.const(1, m.type_of(value)))
     x2, dy2 = m.op("Unsqueeze", x1, axes=[3]), m.op("Unsqueeze", dy1, axes=[3])
     layout: dict[str, Any] = {"epsilon": 1e-05, "li": "NCHW", "lo": "NCHW"}
     update = m.op("BNTrainingUpdateGrad", dy2, x2, mean1, spread, **layout)
     made = m.op("BNTrainingReduceGrad", dy2, x2, update, update[1], ones, mean1, spread, **layout)
     dx = shaped(m.op("Squeeze", made, axis=[3]), m.op("Shape", value, dtype=torch.int32))
-    if not n:
-        zeros = [m.op("Fill", [c], m.op("Cast", 0.0, dst_type=m.type_of(weight))) for _ in range(2)]
+    if 0 in m.shape_of(value):
+        zeros = [
+            m.op("Fill", [c], m.op("Cast", 0.0, dst_type=m.type_of(one))) if is_wanted else None
+            for one, is_wanted in zip((mean, rstd), wanted[1:], strict=True)
+        ]
         return dx, zeros[0], zeros[1]
-    means, inverses = m.op("Unsqueeze", mean, axes=[2]), m.op("Unsqueeze", rstd, axes=[2])
-    per_group, per_channel = pack(n, group, m.op("RealDiv", c, group)), pack(n, c, 1)
-    means = shaped(m.op("BroadcastTo", means, per_group), per_channel)
-    inverses = shaped(m.op("BroadcastTo", inverses, per_group), per_channel)
-    normal = m.op("Mul", m.op("Sub", x, means), inverses)
-    dscale = m.op("ReduceSum", m.op("Mul", dy, normal), [0, 2], keep_dims=False)
-    return dx, dscale, m.op("ReduceSum", dy, [0, 2], keep_dims=False)
+    scale = None
+    if wanted[1]:
+        if m.rank(mean) == 1:
+            rows = pack(n, group)
+            mean, rstd = shaped(mean, rows), shaped(rstd, rows)
+        means, inverses = m.op("Unsqueeze", mean, axes=[2]), m.op("Unsqueeze", rstd, axes=[2])
+        per_group, per_channel = pack(n, group, m.op("RealDiv", c, group)), pack(n, c, 1)
+        means = shaped(m.op("BroadcastTo", means, per_group), per_channel)
+        inverses = shaped(m.op("BroadcastTo", inverses, per_group), per_channel)
+        normal = m.op("Mul", m.op("Sub", x, means), inverses)
+        scale = m.op("ReduceSum", m.op("Mul", dy, normal), [0, 2], keep_dims=False)
+    return dx, scale, m.op("ReduceSum", dy, [0, 2], keep_dims=False) if wanted[2] else None
 
 
 # ------------------------------------------------------------------------------------------------------------- pooling
@@ -466,20 +556,38 @@ def quantized(m: "Maker", value: Ref, scales: Ref, offsets: Ref | None, dtype: i
 
 
 # ------------------------------------------------------------------------------------------------------------- complex
-def fourier(m: "Maker", value: Ref, dims: Sequence[int]) -> Ref:
-    """Apply a complex Fourier transform, without scaling."""
+def fourier(m: "Maker", value: Ref, dims: Sequence[int], normalization: int) -> Ref:
+    """Apply a complex Fourier transform to one or two dimensions, which a Permute brings to the end."""
     number, single = torch.complex64, torch.float32
+    rank = m.rank(value)
+    if not all(0 <= dim < rank for dim in dims):
+        text = f"torch.ops.aten._fft_c2c.default the dim {list(dims)} is out of range of {rank}."
+        raise Refused(AssertionError(text))
+    if len(dims) > 2:
+        text = "torch.ops.aten._fft_c2c.default ge_converter is not implemented, when len(dim)>2"
+        raise Refused(NotImplementedError(text))
+    if len(dims) == 1:
+        order = back = m.swapped(rank, -1, dims[0])
+    else:
+        order = [at for at in range(rank) if at not in dims] + sorted(dims)
+        back = [order.index(at) for at in range(rank)]
 
-    def turned(what: Ref) -> tuple[Ref, Ref]:
+    def turned(what: Ref, order: Sequence[int]) -> tuple[Ref, Ref]:
         pair = m.op("Pack", m.op("Real", what, Tout=single), m.op("Imag", what, Tout=single), N=2, axis=-1)
-        order = list(range(m.rank(value)))
         last = m.op("Permute", pair, order=order)
         real, imaginary = m.outputs("SplitV", 2, last, [1, -1], -1, num_split=2)
         parts = [m.op("Squeeze", one, axis=[-1]) for one in (real, imaginary)]
         casts = [m.op("Cast", one, dst_type=single) for one in parts]
         return casts[0], casts[1]
 
-    made = m.op("FFT", m.op("Complex", *turned(value), Tout=number))
-    extent = m.picked(m.op("Shape", made, dtype=torch.int32), dims[0])
-    m.op("Cast", m.op("Mul", extent, 1), dst_type=number)
-    return m.op("Complex", *turned(made), Tout=number)
+    made = m.op("FFT" if len(dims) == 1 else "FFT2D", m.op("Complex", *turned(value, order), Tout=number))
+    shape = m.op("Shape", made, dtype=torch.int32)
+    count: Any = 1
+    for at in range(len(dims)):
+        count = m.op("Mul", m.picked(shape, rank - 1 - at), count)
+    count = m.op("Cast", count, dst_type=number)
+    if normalization == 1:
+        made = m.op("RealDiv", made, m.op("Sqrt", count))
+    elif normalization == 2:
+        made = m.op("RealDiv", made, count)
+    return m.op("Complex", *turned(made, back), Tout=number)

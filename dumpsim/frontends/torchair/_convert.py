@@ -267,7 +267,7 @@ class Converter:
         given = written(call.function, arguments, keywords)
         maker = Maker(self.graph, target, named, self._value, results, self._generator, given)
         try:
-            made = self._made(maker, call, target, named, arguments)
+            made = self._made(maker, target, named)
         except Refused as refused:
             if self._strict or (other := fallback(target)) is None:
                 raise refused.error from None
@@ -275,10 +275,10 @@ class Converter:
             made = run_rule(other, maker, named)
         return list(made) if isinstance(made, (list, tuple)) else [made]
 
-    def _made(self, maker: Maker, call: FxCall, target: str, named: dict[str, Any], arguments: Sequence[Any]) -> Any:
+    def _made(self, maker: Maker, target: str, named: dict[str, Any]) -> Any:
         kind = plain_type(target)
         if kind is not None:
-            tensors = [one for one in arguments if isinstance(one, Ref)]
+            tensors = [one for name, one in named.items() if isinstance(one, Ref) and name not in _WRITTEN]
             return maker.parts(maker.op(kind, *_fed(kind, tensors)))
         known = rule(target)
         if known is not None:
@@ -404,6 +404,9 @@ class Converter:
             if name_of(call.function) not in _IDLE and call.nodes
             for one in references((call.arguments, call.keywords))
         }
+
+
+_WRITTEN = frozenset({"out", "grad_input"})  # arguments that a call writes to
 
 
 def _fed(kind: str, tensors: list[Ref]) -> list[Ref]:

@@ -167,12 +167,12 @@ def convolution_backward(
         made[0] = m.op(f"Conv{suffix}", dy, w, None, **attrs, offset_x=0, li=formats, lo=layout)
     elif mask[0]:
         fixed = flat and known is not None and all(isinstance(one, int) for one in known)
-        size = m.const(known) if fixed else m.op("Shape", x, dtype=torch.int32)
+        size: Any = known if fixed else m.op("Shape", x, dtype=torch.int32)
         formats = f"0:ND,1:{layout},2:{layout}"
         made[0] = m.op(f"Conv{suffix}BackpropInput", size, w, dy, **attrs, li=formats, lo=layout)
     if mask[1]:
         fixed = not flat and transposed and all(isinstance(one, int) for one in m.shape_of(weight))
-        size = m.const(m.shape_of(weight)) if fixed else m.op("Shape", w, dtype=torch.int32)
+        size = m.shape_of(weight) if fixed else m.op("Shape", w, dtype=torch.int32)
         source, other = (dy, x) if transposed else (x, dy)
         formats = f"1:ND,0:{layout},2:{layout}"
         made[1] = m.op(f"Conv{suffix}BackpropFilter", source, size, other, **attrs, li=formats, lo=layout)

@@ -7,6 +7,7 @@ from types import CodeType, MappingProxyType
 from typing import Any
 
 import torch
+from torch._prims_common import get_higher_dtype, type_to_dtype
 
 from dumpsim.frontends.torchair import _composites, _convolution
 from dumpsim.frontends.torchair._ge import GE_NUMBERS, GeGraph, Ref, SymbolList
@@ -47,8 +48,26 @@ _INPUTS = MappingProxyType(
         "NLLLoss": 3,
     }
 )
-# types that take an integer in the type of their tensors; all others take it as int64
-_TYPED_NUMBERS = frozenset({"Add", "Mul", "PadV3", "Sub", "ThresholdV2"})
+# inputs that the prototypes of node types declare as indices: a number there is int64 [source ge raw ops 2.14.0]
+_INDICES = MappingProxyType(
+    {
+        "AsStrided": (1, 2, 3),
+        "ConcatV2": (-1,),
+        "Conv2DTranspose": (0,),
+        "Gather": (1,),
+        "GatherElements": (1,),
+        "GatherV2": (1, 2),
+        "LinSpace": (2,),
+        "StatelessBernoulli": (0,),
+        "StatelessDropOutGenMask": (0, 2, 3),
+        "StridedSliceV2": (1, 2, 3, 4),
+        "ViewCopy": (1, 2, 3, 5, 6, 7),
+        **dict.fromkeys(("BroadcastTo", "Cumsum", "ExpandDims", "MirrorPad", "PadV3", "PadV3Grad"), (1,)),
+        **dict.fromkeys(("ReduceAll", "ReduceAny", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"), (1,)),
+        **dict.fromkeys(("ReduceProd", "ReduceSum", "Reshape", "ReverseV2", "SplitV", "Tile", "Transpose"), (1,)),
+        "Fill": (0,),
+    }
+)
 # errors of the real converters for memory formats other than the contiguous one [source ge_converter/aten]
 _ORDERS = MappingProxyType(
     {
@@ -60,7 +79,11 @@ _ORDERS = MappingProxyType(
         "aten.empty_like.default": "{} is only supported contiguous_format and preserve_format now.",
     }
 )
-_INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
+# types that a number takes from the tensors beside it, if they have only one of them
+_FLOATS = frozenset({torch.bfloat16, torch.float16, torch.float32, torch.float64})
+_INTEGERS = frozenset({torch.int8, torch.uint8, torch.int32, torch.int64})
+_LIMITED = _INTEGERS | {torch.int16}
+_NUMBERED = MappingProxyType({number: kind for kind, number in GE_NUMBERS.items()})
 _SHORT = MappingProxyType(
     {
         "f16": torch.float16,
@@ -77,6 +100,7 @@ _SHORT = MappingProxyType(
         "bool_": torch.bool,
     }
 )
+_SYMBOLS = MappingProxyType({torch.SymInt: torch.int64, torch.SymFloat: torch.float32, torch.SymBool: torch.bool})
 _PYTHON = MappingProxyType(
     {one.__name__: one for one in (bool, dict, float, int, len, list, min, range, tuple, math.ceil, math.floor)}
 )
@@ -163,9 +187,11 @@ class Maker:
         li, lo : str
             Formats of inputs and outputs: one for all (``NCHW``), or by index (``0:ND,1:NCHW``).
         """
-        types = [self.type_of(one) for one in inputs if isinstance(one, Ref)]
+        beside = [one for one in inputs if isinstance(one, Ref) and one.node.type != "Const"]
+        types = [one.output.dtype for one in beside if one.output.dtype is not None]
         fed: list[Ref | None] = [
-            one if one is None or isinstance(one, Ref) else self._constant(kind, one, types) for one in inputs
+            one if one is None or isinstance(one, Ref) else self._constant(kind, at, at - len(inputs), one, types)
+            for at, one in enumerate(inputs)
         ]
         fed += [None] * (_INPUTS.get(kind, 0) - len(fed))
         node = self._graph.add(kind, fed, attrs, outputs=outs or _OUTPUTS.get(kind, 1))
@@ -184,17 +210,28 @@ class Maker:
         """Return all outputs of a node."""
         return [made[at] for at in range(len(made.node.outputs))]
 
-    def _constant(self, kind: str, value: Any, types: Sequence[torch.dtype]) -> Ref:
-        """Make the Const of an operand that is not a tensor."""
-        if isinstance(value, (list, tuple)):
+    def _constant(self, kind: str, at: int, behind: int, value: Any, types: Sequence[torch.dtype]) -> Ref:
+        """Make the Const of an operand that is not a tensor; `at` and `behind` are its index from either end.
+
+        A number takes the type of the tensors beside it that are of its kind, and two such types are an error. Helpers
+        have no type in the real converters. [source ge_graph auto_type_promotion]
+        """
+        indices = _INDICES.get(kind, ())
+        if at in indices or behind in indices:
+            return self.const(value, torch.int64)
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if isinstance(value, SymbolList) or any(isinstance(one, Ref) for one in numbers):
             return self.const(value)
-        if isinstance(value, bool):
-            return self.const(value, torch.bool)
-        candidates = [one for one in dict.fromkeys(types) if isinstance(value, float) is one.is_floating_point]
-        if isinstance(value, float):
-            return self.const(value, candidates[0] if len(candidates) == 1 else torch.float32)
-        integers = [one for one in candidates if one in _INTEGERS]
-        return self.const(value, integers[0] if kind in _TYPED_NUMBERS and len(integers) == 1 else torch.int64)
+        if not numbers:
+            return self.const(value, torch.int32)
+        is_float = any(isinstance(one, float) for one in numbers)
+        kinds = _FLOATS if is_float else _INTEGERS
+        # a set of numbers, since the text of the error has its order
+        known = [one for one in {GE_NUMBERS[kind] for kind in types} if _NUMBERED[one] in kinds]
+        if len(known) > 1:
+            word, first = ("float", float(numbers[0])) if is_float else ("int", numbers[0])
+            raise Refused(AssertionError(f"Cannot promote {kind} input {at} {word} {first} with dtypes {known}"))
+        return self.const(value, _NUMBERED[known[0]] if known else _plain_type(value, numbers))
 
     def const(self, value: Any, dtype: torch.dtype | None = None) -> Ref:
         """Make a Const; a list with a symbol becomes a Pack of its numbers."""
@@ -213,6 +250,12 @@ class Maker:
     def out(self) -> Any:
         """Fake tensor of the first result."""
         return self.outs[0]
+
+    @property
+    def out_type(self) -> torch.dtype:
+        """Data type of the first result: also that of a symbol."""
+        out = self.out
+        return out.dtype if isinstance(out, torch.Tensor) else _SYMBOLS[type(out)]
 
     def argument(self, name: str) -> Any:
         """Return an argument whose name is a keyword of Python."""
@@ -235,23 +278,26 @@ class Maker:
         return self._value_of(value).dim()
 
     def as_type(self, value: Any, dtype: torch.dtype) -> Ref:
-        """Cast a tensor to a type if it has another one; a number becomes a Const."""
+        """Cast a tensor to a type if it has another one or is a helper; a number becomes a Const."""
         if not isinstance(value, Ref):
             return self.const(value, dtype)
-        if value.node.type == "Data" and not self._is_tensor(value):
-            return self.op("Cast", value, dst_type=dtype)
-        return value if self.type_of(value) == dtype else self.op("Cast", value, dst_type=dtype)
+        return value if value.output.dtype == dtype else self.op("Cast", value, dst_type=dtype)
 
-    def _is_tensor(self, value: Ref) -> bool:
-        return value.output.dtype is not None
+    def single(self, value: Ref) -> Ref:
+        """Cast a tensor from float16 to float32."""
+        return self.as_type(value, torch.float32) if self.type_of(value) == torch.float16 else value
+
+    def as_number(self, value: Any) -> Ref:
+        """Make the Const of a number of Python in numpy's type for it, but float32 for a float."""
+        return value if isinstance(value, Ref) else self.const(value, _plain_type(value, [value]))
 
     def as_out(self, value: Any) -> Ref:
         """Cast a tensor or number to the type of the result if it has another one."""
-        return self.as_type(value, self.out.dtype)
+        return self.as_type(value, self.out_type)
 
     def forced(self, value: Ref) -> Ref:
         """Cast to the type of the result, even if the tensor has it."""
-        return self.op("Cast", value, dst_type=self.out.dtype)
+        return self.op("Cast", value, dst_type=self.out_type)
 
     def common(self, *values: Any) -> list[Ref]:
         """Cast operands to the type that torch promotes them to."""
@@ -259,23 +305,36 @@ class Maker:
         kind = torch.result_type(known[0], known[1])
         return [self.as_type(one, kind) for one in values]
 
+    def countable(self, left: Any, right: Any) -> list[Ref]:
+        """Cast operands to the type that torch promotes them to, booleans to float32."""
+        known = [self._value_of(one) if isinstance(one, Ref) else one for one in (left, right)]
+        kind = torch.result_type(known[0], known[1])
+        kind = torch.float32 if kind == torch.bool else kind
+        return [self.as_type(one, kind) for one in (left, right)]
+
+    def ordered(self, left: Ref, right: Any) -> list[Any]:
+        """Cast operands to the higher one of their types, booleans to float32."""
+        own = self.type_of(left)
+        other = self.type_of(right) if isinstance(right, Ref) else type_to_dtype(type(right))
+        if own != other:
+            kind = get_higher_dtype(own, other)
+            assert kind is not None
+            return [self.as_type(one, kind) for one in (left, right)]
+        return [self.as_type(one, torch.float32) for one in (left, right)] if own == torch.bool else [left, right]
+
     def same_types(self, left: Any, right: Any) -> None:
         """Refuse operands of different types; the vendor's text prints one type twice. [spec aten 9.5]"""
         if isinstance(left, Ref) and isinstance(right, Ref) and self.type_of(left) != self.type_of(right):
             kinds = [GE_NUMBERS[self.type_of(one)] for one in (left, right)]
             raise Refused(AssertionError(f"Inputs data type mismatch {kinds[1]} vs. {kinds[1]}"))
 
-    @property
-    def lowest(self) -> Any:
-        """The smallest number of the result's type."""
-        kind = self.out.dtype
-        return -math.inf if kind.is_floating_point else torch.iinfo(kind).min
+    def lowest_of(self, kind: torch.dtype) -> Any:
+        """Return the smallest number of a type; minus infinity for all but integers."""
+        return torch.iinfo(kind).min if kind in _LIMITED else -math.inf
 
-    @property
-    def highest(self) -> Any:
-        """The largest number of the result's type."""
-        kind = self.out.dtype
-        return math.inf if kind.is_floating_point else torch.iinfo(kind).max
+    def highest_of(self, kind: torch.dtype) -> Any:
+        """Return the largest number of a type; infinity for all but integers."""
+        return torch.iinfo(kind).max if kind in _LIMITED else math.inf
 
     def tensors_among(self, *values: Any) -> bool:
         """Return whether a value is a tensor or a symbol."""
@@ -295,10 +354,13 @@ class Maker:
         kind = self.type_of(values[0])
         return self.const(value, torch.float32 if kind == torch.bfloat16 else kind)
 
-    def list_type(self, values: Sequence[Ref]) -> torch.dtype:
-        """Return the type of a list of numbers for a list of tensors."""
-        kind = self.type_of(values[0])
-        return kind if kind.is_floating_point else torch.int64
+    def long_integers(self, values: Sequence[Any]) -> Any:
+        """Make a Const of type int64 if the first of some numbers is an integer."""
+        return self.const(values, torch.int64) if isinstance(values[0], int) else values
+
+    def is_float(self, value: Any) -> bool:
+        """Return whether a number is a float of Python."""
+        return isinstance(value, float)
 
     # ------------------------------------------------------------------------------------------------------ shapes
     def all_dims(self, dims: Any) -> list[int]:
@@ -413,6 +475,76 @@ class Maker:
         if any(one is None for one in values):
             raise Refused(TypeError("must be real number, not NoneType"))
 
+    def is_whole(self, value: Ref) -> bool:
+        """Return whether the result has the shape of a tensor."""
+        return str(self.shape_of(value)) == str(list(self.out.shape))
+
+    def not_implicit(self, implicit: bool) -> None:
+        """Refuse an implicit expansion."""
+        if implicit:
+            text = f"torch.ops.{self._target} ge_converter is not implemented when param implicit is True."
+            raise Refused(RuntimeError(text))
+
+    def small_divisor(self, divisor: int | None) -> None:
+        """Refuse divisors beyond a byte."""
+        if divisor is not None and not 0 < divisor <= 255:
+            text = f"The value of divisor_override = {divisor} is invalid, only support [1, 255] at present."
+            raise Refused(AssertionError(text))
+
+    def to_the_right(self, side: str | None, right: bool) -> bool:
+        """Return on which side of equal elements a search ends; `side` outweighs `right`."""
+        if side is not None and side not in ("left", "right"):
+            text = f"torch.ops.aten.searchsorted.Tensor side must be 'left' or 'right', got {side!r}"
+            raise Refused(ValueError(text))
+        return right if side is None else side == "right"
+
+    def only_false(self, *names: str) -> None:
+        """Refuse arguments that are true."""
+        for name in names:
+            if self._arguments[name]:
+                text = f"torch.ops.{self._target} input {name} only supports False now, but input {name} = True"
+                raise Refused(NotImplementedError(text))
+
+    def no_booleans(self, value: Ref) -> None:
+        """Refuse tensors of bool and uint8."""
+        if self.type_of(value) in (torch.bool, torch.uint8):
+            raise Refused(NotImplementedError("_unsafe_index.Tensor currently not support dtype Bool or Uint8."))
+
+    def need_more_than_zero(self, high: Any) -> None:
+        """Refuse an empty range of random integers."""
+        if not isinstance(high, Ref) and high <= 0:
+            raise Refused(RuntimeError(f"from must be less than high, but now from is 0, high is {high}"))
+
+    def in_training(self, training: bool) -> None:
+        """Refuse a normalisation by running statistics."""
+        if not training:
+            self._refuse_while("training is False")
+
+    def two_dims(self, value: Ref) -> None:
+        """Refuse tensors of fewer than two dimensions."""
+        if self.rank(value) < 2:
+            self._refuse_while("input dim <2")
+
+    def _refuse_while(self, what: str) -> None:
+        text = f"torch.ops.{self._target} ge_converter is not implemented while {what}!"
+        raise Refused(RuntimeError(text))
+
+    def half_input(self, half_to_float: bool, value: Ref) -> None:
+        """Refuse ``half_to_float`` of softmax for types other than float16."""
+        if half_to_float and self.type_of(value) != torch.float16:
+            text = f"torch.ops.{self._target}: when half_to_tensor is True, input tensor must be half type."
+            raise Refused(RuntimeError(text))
+
+    def same_gradient(self, grad: Ref, kind: torch.dtype) -> None:
+        """Refuse a gradient of another type than the input, except float32 for float16."""
+        own = self.type_of(grad)
+        if own == kind or (own, kind) == (torch.float32, torch.float16):
+            return
+        types = ("Half", "Float") if "log" in self._target else ("Float", "Half")
+        error = NotImplementedError if "log" in self._target else RuntimeError
+        text = f" or input to be at::{types[0]} and grad to be at::{types[1]}"
+        raise Refused(error("expected input and grad types to match,", text))
+
     def half_only(self, half_to_float: bool, value: Ref) -> None:
         """Refuse ``half_to_float`` for types other than float16."""
         if half_to_float and self.type_of(value) != torch.float16:
@@ -485,3 +617,10 @@ def _layouts(formats: str, count: int) -> dict[int, str]:
     if ":" not in formats:
         return dict.fromkeys(range(count), formats)
     return {int(at): name for at, _, name in (one.partition(":") for one in formats.split(","))}
+
+
+def _plain_type(value: Any, numbers: Sequence[Any]) -> torch.dtype:
+    """Return the type of a number or list beside no tensor of its kind: numpy's, but float32 for a single float."""
+    if any(isinstance(one, float) for one in numbers):
+        return torch.float32 if isinstance(value, float) else torch.float64
+    return torch.bool if all(isinstance(one, bool) for one in numbers) else torch.int64

@@ -33,7 +33,9 @@ def agrees(row, case):
         text, order = described(*converted(row["op"], case["call"]))
     except Exception as error:  # the record has it, too
         line = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0].strip()}"
-        return None if line[:120] == case.get("error", "")[:120] else line
+        known = case.get("error", "")[:120]
+        # of an error with several arguments, FX changes the first one
+        return None if (line[: len(known)] if "cut" in case else line[:120]) == known else line
     if "graph_noview" not in case:
         return None if (text, order) == (case.get("graph"), case.get("order")) else text
     plain, order = described(*converted(row["op"], case["call"], view=False))

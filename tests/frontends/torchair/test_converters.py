@@ -52,6 +52,23 @@ def test_conversions_that_were_recorded_later(row):
         assert ours is None or case["error"].startswith(ours[: len(case["error"])]), case["call"]
 
 
+def differing(row):
+    wrong = {case["call"]: agrees(row, case) for case in row["cases"]}
+    return {call: ours for call, ours in wrong.items() if ours is not None}
+
+
+@pytest.mark.parametrize("row", recorded("random")["first"], ids=lambda row: row["op"])
+def test_conversions_of_calls_drawn_at_random(row):
+    """The first call of each form that the real converters make."""
+    assert differing(row) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", recorded("random")["more"], ids=lambda row: row["op"])
+def test_conversions_of_more_calls_drawn_at_random(row):
+    assert differing(row) == {}
+
+
 @pytest.mark.parametrize(
     ("bias", "is_part"), [("f16[4]", True), ("f16[1,4]", True), ("f16[1,1]", False), ("f16[2,4]", False)]
 )
