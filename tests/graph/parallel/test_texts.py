@@ -77,6 +77,16 @@ ALIKE = (
 )
 
 
+MORE = """
+0000 0001 0002 0006 0007 0009 0011 0012 0013 0014 0015 0016 0018 0020 0021 0022 0025 0026 0034 0038 0041 0044 0045
+0046 0047 0048 0049 0052 0053 0054 0055 0057 0059 0061 0062 0064 0065 0066 0068 0069 0070 0072 0073 0076 0079 0080
+0081 0083 0087 0093 0097 0098 0099 0100 0101 0102 0104 0106 0107 0109 0110 0111 0112 0113 0114 0115 0116 0117 0118
+0119 0120 0121 0122 0124 0127 0131 0133 0134 0136 0137 0139 0140 0141 0143 0144 0146 0147 0148 0149 0150 0152 0154
+0156 0159 0161 0163 0164 0165 0168 0171 0172 0173 0174 0175 0177 0179 0181 0182 0183 0185 0186 0187 0189 0190 0191
+0192 0193 0195
+"""  # further nets that are equal but for numbers and variables
+
+
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_in_everything(name):
     assert not same(load("nets", "moving")[name])
@@ -132,6 +142,12 @@ def is_alike(net):
 @pytest.mark.parametrize("name", ALIKE)
 def test_a_training_step_is_alike(name):
     assert is_alike(load("nets", "moving")[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", MORE.split())
+def test_further_nets_are_alike(number):
+    assert is_alike(load("nets", "moving")[f"net_{number}"])
 
 
 @pytest.mark.slow
