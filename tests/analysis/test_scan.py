@@ -1,0 +1,162 @@
+"""How far one dump is searched, and which bad values are received, given, passed on or meant to be there."""
+
+import numpy as np
+import pytest
+from smalltree import api, chain, write
+
+import dumpsim
+
+GOOD = np.ones((2, 2), np.float32)
+NAN = np.full((2, 2), np.nan, np.float32)
+INF = np.array([[1, np.inf], [1, 1]], np.float32)
+LOW = np.array([[1, -np.inf], [1, 1]], np.float32)
+BOTH = np.array([[np.nan, np.inf], [1, 1]], np.float32)
+
+
+def said(search):
+    return [(one.kind, one.what, one.rank, one.iteration, one.op_name.removeprefix("Default_")) for one in search]
+
+
+def test_a_search_ends_at_the_first_maker_unless_everything_is_asked_for(tmp_path):
+    root = write(tmp_path, chain(GOOD, GOOD, NAN, GOOD, NAN, NAN))
+    found = dumpsim.first(root)
+    assert (said(found), found.operators, found.tensors, found.passed_on) == (
+        [("made", "nan", 0, 0, "Add-op1")],
+        2,
+        4,
+        0,
+    )
+    found = dumpsim.first(root, everything=True)
+    assert (found.operators, found.tensors, found.passed_on) == (5, 10, 1)
+    assert said(found) == [("made", "nan", 0, 0, "Add-op1"), ("made", "nan", 0, 0, "Add-op3")]
+
+
+def test_of_several_ranks_all_are_searched_in_the_first_bad_iteration(tmp_path):
+    for rank in (0, 1):
+        for iteration in (0, 1):
+            bad = NAN if iteration == 0 else INF
+            write(tmp_path, chain(GOOD, GOOD, bad, bad), rank=rank, iteration=iteration)
+    found = dumpsim.first(tmp_path)
+    assert said(found) == [("made", "nan", rank, 0, "Add-op1") for rank in (0, 1)]
+    assert (found.operators, found.tensors) == (4, 8)
+    found = dumpsim.first(tmp_path, everything=True)
+    assert said(found) == [
+        ("made", what, rank, iteration, "Add-op1") for iteration, what in ((0, "nan"), (1, "inf")) for rank in (0, 1)
+    ]
+    assert (found.operators, found.tensors, found.passed_on) == (12, 24, 4)
+
+
+def test_an_iteration_that_is_clean_does_not_end_the_search(tmp_path):
+    for iteration, made in ((0, GOOD), (1, NAN), (2, INF)):
+        write(tmp_path, chain(GOOD, GOOD, made), iteration=iteration)
+    found = dumpsim.first(tmp_path)
+    assert (said(found), found.operators) == ([("made", "nan", 0, 1, "Add-op1")], 4)
+
+
+def test_what_comes_from_another_rank_is_received_once(tmp_path):
+    for rank in (0, 1):
+        ops = [("AllReduce", f"Default/AllReduce-op{n}", [GOOD], [NAN]) for n in range(2)]
+        ops.append(("AllReduce", "Default/AllReduce-op2", [GOOD], [BOTH]))  # an infinity is news
+        ops.append(("Add", "Default/Add-op0", [NAN], [NAN]))
+        write(tmp_path, ops, rank=rank)
+    found = dumpsim.first(tmp_path, everything=True)
+    assert said(found) == [
+        ("received", what, rank, 0, f"AllReduce-op{n}") for n, what in ((0, "nan"), (2, "nan, inf")) for rank in (0, 1)
+    ]
+    assert {one.note for one in found} == {"from another rank"}
+    assert found.passed_on == 2
+
+
+def test_a_collective_without_inputs_or_of_one_rank_makes_what_it_shows(tmp_path):
+    for rank in (0, 1):
+        write(tmp_path / "two", [("AllReduce", "Default/AllReduce-op0", [], [NAN])], rank=rank)
+        write(tmp_path / "received", [("AllReduce", "Default/AllReduce-op0", [NAN], [NAN])], rank=rank)
+    write(tmp_path / "one", [("AllReduce", "Default/AllReduce-op0", [GOOD], [NAN])])
+    assert {one.kind for one in dumpsim.first(tmp_path / "two")} == {"made"}
+    assert {one.kind for one in dumpsim.first(tmp_path / "one")} == {"made"}
+    notes = {(one.kind, one.tensor, one.note) for one in dumpsim.first(tmp_path / "received")}
+    assert notes == {("received", "input.0", "no operator before it in the dump has it")}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("div_", "made"), ("__iadd__", "made"), ("__add__", "received"), ("add", "received"), ("__iadd", "received"),
+        ("iadd__", "received"), ("add__", "received"),
+    ],
+)  # fmt: skip
+def test_calls_that_work_in_place_are_known_by_their_names(tmp_path, name, kind):
+    """Its dumped input is its result. [spec api_dump 1.9]"""
+    records = [(f"Tensor_{name}_0_forward_input.0", NAN), (f"Tensor_{name}_0_forward_output", NAN)]
+    (finding,) = dumpsim.first(api(tmp_path, records))
+    assert (finding.kind, finding.basis) == (kind, "order" if kind == "made" else "inputs")
+    assert (
+        finding.note
+        == {
+            "made": "works in place: its input was dumped after it ran",
+            "received": "no operator before it in the dump has it",
+        }[kind]
+    )
+
+
+def test_a_call_in_place_made_only_what_is_in_its_result(tmp_path):
+    records = [("Tensor_div__0_forward_input.0", NAN), ("Tensor_div__0_forward_output", GOOD)]
+    (finding,) = dumpsim.first(api(tmp_path, records))
+    assert (finding.kind, finding.tensor) == ("received", "input.0")
+
+
+def test_a_tree_of_operators_has_no_calls_in_place(tmp_path):
+    (finding,) = dumpsim.first(write(tmp_path, [("Add_", "Default/Add_-op0", [NAN], [NAN])]))
+    assert finding.kind == "received"
+
+
+@pytest.mark.parametrize(
+    ("made", "intended", "allow", "found"),
+    [
+        (LOW, None, (), []), (INF, None, (), ["inf"]), (NAN, None, (), ["nan"]), (BOTH, None, (), ["nan, inf"]),
+        (LOW, (), (), ["inf"]), (LOW, ("mul",), (), ["inf"]), (LOW, ("MASKEDFILL",), (), []),
+        (LOW, ("*MaskedFill-op0",), (), []), (LOW, ("*-op0:output.0",), (), []),
+        (LOW, ("*-op0:output.1",), (), ["inf"]),
+        (INF, ("*",), (), ["inf"]), (INF, None, ("*",), []), (BOTH, None, ("*",), ["nan"]), (LOW, (), ("masked*",), []),
+    ],
+)  # fmt: skip
+def test_which_infinities_are_meant_to_be_there(tmp_path, made, intended, allow, found):
+    """Those of -inf alone for the operators that fill masks; of either sign on request; NaN never."""
+    root = write(tmp_path, [("MaskedFill", "Default/MaskedFill-op0", [GOOD], [made])])
+    options = {} if intended is None else {"intended": intended}
+    search = dumpsim.first(root, allow=allow, **options)
+    assert [one.what for one in search] == found
+
+
+def test_an_allowed_infinity_is_known_to_those_after_it(tmp_path):
+    """Exp may make it; Mul, which has it, passes it on; and NaN that is made of it has its basis."""
+    ops = [
+        ("Exp", "Default/Exp-op0", [GOOD], [INF]), ("Mul", "Default/Mul-op0", [INF], [INF]),
+        ("Sub", "Default/Sub-op0", [INF], [NAN]),
+    ]  # fmt: skip
+    found = dumpsim.first(write(tmp_path, ops), allow=["exp"], everything=True)
+    assert [(one.kind, one.what, one.op_type, one.basis) for one in found] == [("made", "nan", "Sub", "infinite")]
+
+
+def test_values_from_outside_that_are_bad_are_given_once_a_kind(tmp_path):
+    ops = [("Data", "a", [], [NAN]), ("Parameter", "b", [], [NAN]), ("Data", "c", [], [BOTH]), ("Data", "d", [], [LOW])]
+    found = dumpsim.first(write(tmp_path, ops), everything=True)
+    assert [(one.kind, one.what, one.op_name) for one in found] == [("given", "nan", "a"), ("given", "inf", "c")]
+    found = dumpsim.first(write(tmp_path / "low", ops[3:]), everything=True)
+    assert len(found) == 0  # a mask
+    found = dumpsim.first(tmp_path / "low", intended=(), everything=True)
+    assert [(one.kind, one.what) for one in found] == [("given", "inf")]
+
+
+def test_gradients_that_pass_a_bad_value_on_are_counted(tmp_path):
+    records = [
+        ("Torch_a_0_forward_input.0", GOOD), ("Torch_a_0_forward_output", GOOD),
+        ("Torch_b_0_forward_input.0", GOOD), ("Torch_b_0_forward_output", GOOD),
+        ("Torch_c_0_forward_input.0", GOOD), ("Torch_c_0_forward_output", GOOD),
+        ("Torch_c_0_backward_input", GOOD), ("Torch_b_0_backward_input", NAN), ("Torch_a_0_backward_input", NAN),
+    ]  # fmt: skip
+    found = dumpsim.first(api(tmp_path, records), everything=True)
+    assert [(one.kind, one.op_name, one.tensor, one.basis) for one in found] == [
+        ("made", "Torch_c_0_backward", "Torch_b_0_backward:input.0", "gradient")
+    ]
+    assert (found.passed_on, found.operators, found.tensors) == (1, 6, 9)
