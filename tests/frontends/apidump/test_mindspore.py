@@ -437,7 +437,8 @@ def test_every_step_has_gradients_of_its_own(tmp_path):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_gradients_after_stop(tmp_path, exact):
-    net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()).set_grad()
+    net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU())
+    net.set_grad()
     x = tensor(2, 4)
     with CellSession(net, tmp_path, retain_backward=True, exact=exact) as session:
         session.start(Request())

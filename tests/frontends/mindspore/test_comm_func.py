@@ -1,5 +1,7 @@
 """Collectives of scripts on several ranks: ``ops``, ``communication.comm_func`` and ``mint.distributed``."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -112,23 +114,45 @@ def test_a_ring_of_batched_messages():
     assert on_ranks(main, 4) == [(4, 4, 0), (1, 1, 1), (2, 2, 0), (3, 3, 0)]
 
 
+def test_batched_messages_within_a_group():
+    """The ranks of a group's messages are those of the world, and its first message names the group."""
+
+    def main(rank):
+        if rank == 0:
+            return None
+        comm.create_group("trio", [3, 1, 2])
+        peers = {3: (1, 2), 1: (2, 3), 2: (3, 1)}[rank]  # a ring in the order of the group
+        send = comm_func.P2POp(comm_func.isend, tensor(rank, -rank), peers[0], "trio")
+        receive = comm_func.P2POp("irecv", tensor(0, 0), peers[1], "trio")
+        return comm_func.batch_isend_irecv([send, receive])[1].asnumpy().tolist()
+
+    assert on_ranks(main, 4) == [None, [3, -3], [1, -1], [2, -2]]
+
+
 def test_all_to_all():
     def main(rank):
         parts = [tensor(*[10 * rank + to] * (to + 1)) for to in range(2)]
         shapes = [(rank + 1,), tensor(*[0] * (rank + 1))]
         results, _ = comm_func.all_to_all_with_output_shape(shapes, parts)
-        whole = Tensor(np.arange(4, dtype=np.float32).reshape(4, 1) + 10 * rank)
-        equal, _ = comm_func.all_to_all_single_with_output_shape((4, 1), whole)
+        whole = Tensor(np.arange(8, dtype=np.float32).reshape(4, 2) // 2 + 10 * rank)  # rows of two equal numbers
+        equal, none = comm_func.all_to_all_single_with_output_shape((4, 2), whole)
         sizes = [[1, 3], [2, 2]]
         gotten = [row[rank] for row in sizes]
-        uneven, _ = comm_func.all_to_all_single_with_output_shape((sum(gotten), 1), whole, gotten, sizes[rank])
-        output = Tensor(np.zeros((sum(gotten), 1), np.float32))
-        comm_func.all_to_all_v_c(output, whole, [1, 3, 2, 2])
-        return lists(results), *(t.asnumpy().ravel().tolist() for t in (equal, uneven, output))
+        output = Tensor(np.zeros((sum(gotten), 2), np.float32))
+        uneven, _ = comm_func.all_to_all_single_with_output_shape(output, whole, gotten, sizes[rank])
+        late, handle = comm_func.all_to_all_single_with_output_shape(output, whole, gotten, sizes[rank], None, True)
+        handle.wait()
+        assert none is None
+        assert comm_func.all_to_all_v_c(output, whole, [1, 3, 2, 2]) is None
+        later = Tensor(np.zeros((sum(gotten), 2), np.float32))
+        comm_func.all_to_all_v_c(later, whole, [1, 3, 2, 2], async_op=True).wait()
+        for rows in (equal, uneven, late, output, later):
+            np.testing.assert_array_equal(rows.asnumpy()[:, 0], rows.asnumpy()[:, 1])
+        return lists(results), *(t.asnumpy()[:, 0].tolist() for t in (equal, uneven, late, output, later))
 
     first, second = on_ranks(main)
-    assert first == ([[0], [10]], [0, 1, 10, 11], [0, 10, 11], [0, 10, 11])
-    assert second == ([[1, 1], [11, 11]], [2, 3, 12, 13], [1, 2, 3, 12, 13], [1, 2, 3, 12, 13])
+    assert first == ([[0], [10]], [0, 1, 10, 11], *[[0, 10, 11]] * 4)
+    assert second == ([[1, 1], [11, 11]], [2, 3, 12, 13], *[[1, 2, 3, 12, 13]] * 4)
 
 
 def test_results_of_asynchronous_calls_are_available_after_wait():
@@ -377,9 +401,46 @@ def test_init_process_group():
 
 
 # ---------------------------------------------------------------------- errors
+TAKE_TENSORS = (
+    "all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "broadcast", "scatter_tensor",
+    "gather_into_tensor", "send", "recv", "isend", "irecv",
+)  # fmt: skip
+ROOTS = (("broadcast", "src"), ("scatter_tensor", "src"), ("gather_into_tensor", "dst"), ("recv", "src"))
+
+
 def wrong(x):
     return [
         (lambda: comm_func.all_reduce(3), "For all_reduce, the input tensor must be tensor"),
+        *(
+            (partial(getattr(comm_func, name), 3), f"^For {name}, the input tensor must be tensor")
+            for name in TAKE_TENSORS
+        ),
+        (lambda: comm_func.reduce(3, 0), "^For reduce, the input tensor must be tensor"),
+        *((partial(getattr(comm_func, name), x, "a"), f"^For {name}, the {root} must be int") for name, root in ROOTS),
+        (lambda: comm_func.all_to_all_with_output_shape([x], 3), "^Expected list or tuple, but got <class 'int'>"),
+        (lambda: comm_func.all_to_all_with_output_shape(3, [x]), "^Expected list or tuple, but got <class 'int'>"),
+        (lambda: comm_func.all_to_all_with_output_shape([x], [3]), "^Expected tensor, but got <class 'int'>$"),
+        (
+            lambda: comm_func.all_to_all_with_output_shape([3], [x]),
+            r"^Expected tensor or tuple, but got <class 'int'>\.",
+        ),
+        (
+            lambda: comm_func.all_to_all_with_output_shape([x, x], [x, tensor(1, kind=np.int32)]),
+            "input dtype must be the same, but got Float32 and Int32",
+        ),
+        (lambda: comm_func.all_to_all_single_with_output_shape((1,), 3), "^Expected tensor, but got <class 'int'>"),
+        (
+            lambda: comm_func.all_to_all_single_with_output_shape(3, x),
+            "^Expected tensor or tuple, but got <class 'int'>",
+        ),
+        (lambda: comm_func.all_to_all_v_c(3, x, [1]), "^Expected tensor, but got <class 'int'>"),
+        (lambda: comm_func.all_to_all_v_c(x, 3, [1]), "^Expected tensor, but got <class 'int'>"),
+        (lambda: comm_func.all_to_all_v_c(x, x, [1.0]), "send_count_matrix elements must be of type int"),
+        (lambda: comm_func.all_to_all_v_c(x, x, [1], 3), "The argument 'group' must be type of string"),
+        (lambda: comm_func.all_to_all_v_c(x, x, [1], None, 1), "The argument 'async_op' must be a bool"),
+        (lambda: comm_func.batch_isend_irecv(3), "p2p_op_list must be type of list, but got type of 3"),
+        (lambda: comm_func.P2POp("irecv", (1,), 0, recv_dtype="a"), "recv_dtype must be type of mindspore dtype"),
+        (lambda: comm_func.send(x, "a"), "the argument 'world_rank_id' must be type of int"),
         (lambda: comm_func.all_reduce(x, 1), "For all_reduce, the input op type must be str"),
         (lambda: comm_func.all_reduce(x, "avg"), "must be one of sum, prod, min, max"),
         (lambda: comm_func.broadcast(x, "a"), "For broadcast, the src must be int"),
@@ -442,6 +503,32 @@ def test_other_refusals():
             (lambda: dist.reduce_scatter_tensor(x, x), ValueError, r"got input_shape\[0\]: 3, rank_size: 2"),
             (lambda: dist.all_gather_into_tensor(x, x), ValueError, r"must be equal to \[const vector\]\{6\}, but got"),
             (lambda: comm_func.P2POp("foo", x, 0), ValueError, "Expected ``op`` to be of type ``isend`` or `irecv``"),
+            (
+                lambda: comm_func.all_to_all_v_c(tensor([1, 2]), x, [1] * 4),
+                ValueError,
+                "must be of equal size, but got 1 and 2",
+            ),
+            (
+                lambda: comm_func.all_to_all_single_with_output_shape((2,), x),
+                ValueError,
+                "^input shape at dim 0 must be divided by world_size, but got 3 and 2",
+            ),
+            (
+                lambda: comm_func.all_to_all_single_with_output_shape((3,), tensor(1, 2)),
+                ValueError,
+                "^output shape at dim 0 must be divided by world_size, but got 3 and 2",
+            ),
+            (
+                lambda: comm_func.batch_isend_irecv([comm_func.P2POp("irecv", (1,), 0)]),
+                ValueError,
+                "'recv_dtype' of 0th P2POp in p2p_op_list is None",
+            ),
+            (
+                lambda: comm_func.send(x, 9),
+                KeyError,
+                "'world_rank_id' is not found in GROUP_RANKS.*'world_rank_id' : 9",
+            ),
+            (lambda: comm_func.send(x, 1, "nobody"), KeyError, "'group' is not found in GROUP_RANKS, 'group' : nobody"),
             (lambda: comm_func.P2POp("isend", x, 0, None, 1), NotImplementedError, "``tag`` not support yet"),
             (lambda: dist.P2POp("isend", x, 0, None, 1), NotImplementedError, "tag is not support yet"),
             (lambda: P.BatchISendIRecv(["isend"], [0, 1]), ValueError, "op_types and remote_ranks must be the same"),

@@ -48,9 +48,8 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         kind = _Tuple if isinstance(input_data, tuple) else _List
         return kind(mutable(item) for item in input_data)
     raise ScriptTypeError(
-        "For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) "
-        "or their nested "
-        f"structures, but got {input_data}."
+        "For 'mutable', the 'input_data' should be one of (bool, int, float, Tensor, tuple, list, dict) or their "
+        f"nested structures with no self-reference, but got {type(input_data).__name__}: {input_data}."
     )
 
 

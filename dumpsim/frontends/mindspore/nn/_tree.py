@@ -34,11 +34,6 @@ class CellTree(CellBase):
         """The prefix of the names of the cell's parameters."""
         return cast(str, self.__dict__["_param_prefix"])
 
-    @property
-    def parameter_layout_dict(self) -> dict[str, Any]:
-        """Layouts of a parallel run; always empty."""
-        return {}
-
     def insert_param_to_cell(
         self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
     ) -> None:
@@ -73,13 +68,28 @@ class CellTree(CellBase):
             param.name = param_name
         self._params[param_name] = param
 
-    def insert_child_to_cell(self, child_name: str, child_cell: "Cell") -> None:
+    def insert_child_to_cell(self, child_name: str, child_cell: "Cell | None") -> None:
         """Add a cell as an attribute."""
+        if not isinstance(child_name, str):
+            raise ScriptTypeError(
+                f"For 'insert_child_to_cell', the type of parameter 'child_name' must be str, but got "
+                f"{type(child_name)}."
+            )
         if not child_name or "." in child_name:
             raise _NameTakenError(
                 "For 'insert_child_to_cell', the parameter 'child_name' can not be None and can not contain '.' "
             )
-        self._cells[child_name] = child_cell  # its parameters keep their names [2.10 observed]
+        if hasattr(self, child_name) and child_name not in self._cells:
+            raise _NameTakenError(
+                f"For 'insert_child_to_cell', the {child_name} child cell already exists in the network."
+                "Cannot insert another child cell with the same name."
+            )
+        if child_cell is not None and not isinstance(child_cell, CellTree):
+            raise ScriptTypeError(
+                "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell' if not None, "
+                f"but got type {type(child_cell)}."
+            )
+        self._cells[child_name] = cast(Any, child_cell)  # its parameters keep their names [2.10 observed]
 
     def name_cells(self) -> "dict[str, Cell]":
         """The direct children of this cell, each once, by attribute name.

@@ -91,13 +91,15 @@ class Cell(CellTree):
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Parameter):
-            self._drop(name)
+            if name not in state["_cells"]:
+                self._drop(name)
             self.insert_param_to_cell(name, value)
         elif isinstance(value, Cell):
-            self._drop(name)
+            if name not in state["_params"]:
+                self._drop(name)
             if self._auto_prefix:
                 value.update_parameters_name(f"{name}.")
-            state["_cells"][name] = value
+            self.insert_child_to_cell(name, value)
         elif isinstance(value, Primitive):
             self._drop(name)
             value.set_prim_instance_name(name)
@@ -105,6 +107,7 @@ class Cell(CellTree):
         elif name in state["_params"] and isinstance(value, Tensor):
             self._write(state["_params"][name], value)
         else:
+            self._refuse_other_kind(name, value)
             self._drop(name)
             if isinstance(value, (ParameterTuple, list, tuple)) and value and _are_parameters(value):
                 self._register_all(value)
@@ -122,6 +125,18 @@ class Cell(CellTree):
         for kind in ("_params", "_cells", "_primitives"):
             self.__dict__[kind].pop(name, None)
         self.__dict__.pop(name, None)
+
+    def _refuse_other_kind(self, name: str, value: Any) -> None:
+        """Raise for a value other than None that is assigned over a parameter or a cell."""
+        if value is not None and self._params.get(name) is not None:
+            raise ScriptTypeError(
+                f"Parameter '{name}' already exists in network, can not assign this type: '{type(value)}' as a "
+                "parameter."
+            )
+        if value is not None and self._cells.get(name) is not None:
+            raise ScriptTypeError(
+                f"Sub cell '{name}' already exists in network, can not assign this type: '{type(value)}' as a cell."
+            )
 
     def _register_all(self, parameters: Any) -> None:
         for parameter in parameters:
@@ -146,9 +161,7 @@ class Cell(CellTree):
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the cell's result; every cell of a script overrides this."""
-        raise AttributeError(
-            f"For 'Cell', the method 'construct' of {self.cls_name!r} is not defined: every cell needs one."
-        )
+        raise AttributeError("For 'Cell', the method 'construct' is not defined.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_cells" not in self.__dict__:

@@ -25,49 +25,49 @@ class _Numbered(Cell):
         return iter(list(self._cells.values()))
 
     def __getitem__(self, index: Any) -> Any:
-        members = list(self._cells.values())
         if isinstance(index, slice):
             return self._part(index)
-        return members[self._checked(index)]
+        return list(self._cells.values())[self._checked(index, "int or slice" if isinstance(self, CellList) else "int")]
 
     def __setitem__(self, index: int, cell: Cell) -> None:
-        position = self._checked(index)
+        position = self._checked(index, "int")
         self._put(list(self._cells)[position], _cell(cell, type(self).__name__))
 
-    def __delitem__(self, index: Any) -> None:
-        members = list(self._cells.values())
-        del members[index]
-        self._renumber(members)
-
-    def append(self, cell: Cell) -> "_Numbered":
+    def append(self, cell: Cell) -> None:
         """Add a cell at the end."""
         self._put(str(len(self)), _cell(cell, type(self).__name__))
-        return self
+
+    def set_grad(self, requires_grad: bool = True) -> None:  # type: ignore[override]  # [2.10 observed]
+        """Set whether the cell and its members need gradients."""
+        super().set_grad(requires_grad)
+        for cell in self:
+            cell.set_grad(requires_grad)
 
     def _part(self, index: slice) -> "_Numbered":
         return type(self)(list(self._cells.values())[index])  # type: ignore[arg-type]  # the subclasses take cells
 
-    def _checked(self, index: int) -> int:
+    def _checked(self, index: int, wanted: str, bracket: str = ")") -> int:
+        name, count = type(self).__name__, len(self)
         if not isinstance(index, int):
-            wanted = "int or slice" if isinstance(self, CellList) else "int"
             raise ScriptTypeError(
-                f"For '{type(self).__name__}', the type of 'index' must be {wanted}, but got {type(index).__name__}."
+                f"For '{name}', the type of 'index' must be {wanted}, but got {type(index).__name__}."
             )
-        if not -len(self) <= index < len(self):
+        if not -count <= index < count + (bracket == "]"):
             raise _RangeError(
-                f"For '{type(self).__name__}', the value of 'index' must be a number in range "
-                f"[{-len(self)}, {len(self)}), but got {index}."
+                f"For '{name}', the value of 'index' must be a number in range [{-count}, {count}{bracket}, "
+                f"but got {index}."
             )
-        return index % len(self)
+        return index
+
+    def _replace(self, members: Iterable[tuple[str, Cell]]) -> None:
+        self._cells.clear()
+        for name, cell in members:
+            self._put(name, cell)
 
     def _put(self, name: str, cell: Cell) -> None:
         if self._auto_prefix:
             cell.update_parameters_name(f"{name}.")
         self._cells[name] = cell
-
-    def _renumber(self, members: list[Cell]) -> None:
-        self._cells.clear()
-        self._cells.update((str(number), cell) for number, cell in enumerate(members))
 
 
 def _cell(value: Any, owner: str) -> Cell:
@@ -109,6 +109,17 @@ class SequentialCell(_Numbered):
                 )
             self._put(name, cell)
 
+    def __delitem__(self, index: Any) -> None:
+        """Remove cells; names that are not numbers stay. [2.10 observed]"""
+        if not isinstance(index, (int, slice)):
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the type of index must be int type or slice type, but got "
+                f"{type(index).__name__}"
+            )
+        members = list(self._cells.items())
+        del members[index if isinstance(index, slice) else self._checked(index, "int")]
+        self._replace((str(n) if name.isdecimal() else name, cell) for n, (name, cell) in enumerate(members))
+
     def _part(self, index: slice) -> "SequentialCell":
         """Return the cells of a slice under their names."""
         return SequentialCell(OrderedDict(list(self._cells.items())[index]))
@@ -129,29 +140,37 @@ class CellList(_Numbered):
 
     Examples
     --------
-    >>> len(CellList([Cell()]).append(Cell()))
+    >>> len(CellList([Cell()]).extend([Cell()]))
     2
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
-        if len(args) == 1 and isinstance(args[0], (list, tuple)):
-            args = tuple(args[0])
-        self.extend(args)
+        if len(args) == 1:  # several arguments have no effect [2.10 observed]
+            self.extend(args[0])
 
-    def extend(self, cells: Iterable[Cell]) -> "CellList":
+    def __delitem__(self, index: Any) -> None:
+        members = list(self._cells.values())
+        del members[index if isinstance(index, slice) else self._checked(index, "int or slice")]
+        self._replace((str(number), cell) for number, cell in enumerate(members))
+
+    def extend(self, cells: list[Cell]) -> "CellList":
         """Add cells at the end."""
+        if not isinstance(cells, list):
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the new cells wanted to append should be instance of list, but got "
+                f"{type(cells).__name__}."
+            )
         for cell in cells:
             self.append(cell)
         return self
 
     def insert(self, index: int, cell: Cell) -> None:
         """Put a cell before another."""
+        position = self._checked(index, "int", "]")
         members = list(self._cells.values())
-        members.insert(index, _cell(cell, "CellList"))
-        self._cells.clear()
-        for number, member in enumerate(members):
-            self._put(str(number), member)
+        members.insert(position, _cell(cell, "CellList"))
+        self._replace((str(number), member) for number, member in enumerate(members))
 
     def construct(self, *inputs: Any) -> Any:
         raise NotImplementedError
