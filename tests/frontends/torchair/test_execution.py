@@ -350,8 +350,9 @@ def test_a_model_of_transformers_runs_and_trains(name, backend):
 @pytest.mark.dev
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "bert", "vit", "gpt2"])
-def test_a_step_of_a_model_of_transformers_is_dumped(name, tmp_path):
+def test_a_step_of_a_model_of_transformers_is_dumped(name, tmp_path, monkeypatch):
     """Each operator of forward and backward has its file, results are eager's, and the dump has them."""
+    monkeypatch.chdir(tmp_path)  # the options for GE are written there
     torch._dynamo.reset()
     torch.manual_seed(2)
     make, inputs, labels = models()[name]
