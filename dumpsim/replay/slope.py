@@ -63,7 +63,7 @@ def _sum(values: Values, bounds: Values, result: Any, unit: float) -> Any:
 
 
 def _same(values: Values, bounds: Values, result: Any, unit: float) -> Any:
-    return bounds[0] + 0.0
+    return np.array(bounds[0])  # a copy, since results may be written
 
 
 def _larger(values: Values, bounds: Values, result: Any, unit: float) -> Any:
@@ -166,13 +166,13 @@ _SLOPES: Mapping[str, Slope] = MappingProxyType(
         "true_divide": Slope(_quotient, _DIVIDE),
         "square": Slope(lambda v, b, r, u: b[0] * (2 * np.abs(v[0]) + b[0]), 1),
         "sqrt": Slope(_root, _DIVIDE),
-        "reciprocal": Slope(lambda v, b, r, u: _quotient((1.0, v[0]), (0.0, b[0]), r, u), _DIVIDE),
+        "reciprocal": Slope(lambda v, b, r, u: _quotient((r, v[0]), (0.0, b[0]), r, u), _DIVIDE),
         "matmul": Slope(_contraction, 0),
         "negative": Slope(_same, 0),
         "positive": Slope(_same, 0),
         "absolute": Slope(_same, 0),
         "fabs": Slope(_same, 0),
-        "copysign": Slope(lambda v, b, r, u: b[0] + 0.0, 0),
+        "copysign": Slope(_same, 0),
         "maximum": Slope(_larger, 0),
         "minimum": Slope(_larger, 0),
         "fmax": Slope(_larger, 0),
@@ -208,7 +208,7 @@ _SLOPES: Mapping[str, Slope] = MappingProxyType(
         "arcsinh": Slope(_by(lambda x, y: 1 / np.sqrt(1 + x * x)), _FUNCTION),
         "arccosh": Slope(_by(lambda x, y: 1 / np.sqrt(x * x - 1)), _FUNCTION),
         "arctanh": Slope(_by(lambda x, y: 1 / (1 - x * x)), _FUNCTION),
-        "hypot": Slope(_by_both(lambda a, b, r: 1.0 + 0 * a, lambda a, b, r: 1.0 + 0 * b), _FUNCTION),
+        "hypot": Slope(_sum, _FUNCTION),
         "arctan2": Slope(_by_both(lambda a, b, r: b / (a * a + b * b), lambda a, b, r: a / (a * a + b * b)), _FUNCTION),
     }
 )
@@ -226,9 +226,8 @@ def _rough(rule: Slope, units: float, constant: float = 0.0, argument: float = 0
 
 def _rational_tanh(values: Values, bounds: Values, result: Any, unit: float) -> Any:
     size = np.abs(values[0]) + bounds[0]
-    beyond = np.where(size >= _CLIP - 0.01, 1 - np.abs(result), 0.0)
-    inside = _TANH * np.minimum(size / _CLIP, 1.0) ** 9
-    return _SLOPES["tanh"].propagate(values, bounds, result, unit) + np.maximum(inside * (size < _CLIP), beyond)
+    lost = np.where(size < _CLIP, _TANH * (size / _CLIP) ** 9, 1 - np.abs(result))
+    return _SLOPES["tanh"].propagate(values, bounds, result, unit) + lost
 
 
 _CLIP = 5.0  # MindSpore's tanh on a CPU is a quotient of polynomials below 5, and 1 from there on [2.10 observed]

@@ -261,6 +261,10 @@ def test_what_a_machine_is_known_to_lose_is_added():
     fine, rough = (Machine(unit=U, slopes=MACHINES["device"], rough=ROUGH[name]) for name in ("device", "cpu"))
     (good,), (bad,) = (recompute("Softplus", x, machine=one) for one in (fine, rough))
     assert np.allclose(bad.bound - good.bound, U * (64 + 4 * np.log1p(np.exp(x.astype(np.float64)))))
+    good, bad = (recompute("ApplyAdagrad", x, x + 1, 0.5, x - 1, machine=one) for one in (fine, rough))
+    assert len(good) == len(bad) == 2
+    for one, other in zip(good, bad, strict=True):  # one unit in the last place
+        assert np.allclose(other.bound - one.bound, 2 * U * np.abs(one.value))
 
 
 A, C = (np.random.RandomState(n).randn(3, 4) + 1j * np.random.RandomState(n + 9).randn(3, 4) for n in (1, 2))

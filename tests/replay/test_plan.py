@@ -1,5 +1,7 @@
 """What a call was given: the parts of a dump that say it, and operands as kernels take them."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +10,7 @@ from smalltree import chain, write
 
 import dumpsim
 from dumpsim.analysis.operator import operators
+from dumpsim.analysis.verdict import Side
 from dumpsim.core.abstract import MonadType, ScalarType, TensorType
 from dumpsim.core.dtype import DTYPES
 from dumpsim.core.errors import BadInputError, UnreadableError
@@ -17,6 +20,9 @@ from dumpsim.ops.table import find
 from dumpsim.replay import call as calls
 from dumpsim.replay import plan as plans
 from dumpsim.replay.call import (
+    Absent,
+    Call,
+    Constant,
     Member,
     _attrs,
     _fits,
@@ -27,6 +33,7 @@ from dumpsim.replay.call import (
     arrange,
     attrs_of,
     bound_by_name,
+    call_of,
     definition_of,
     operands_of,
     refusal,
@@ -353,3 +360,127 @@ def test_tuples_of_tensors_come_before_settings(op_type):
     tensors, *rest = arrange(find(op_type), [X, Y], (), FLOAT)
     assert len(tensors) == 2
     assert len(rest) == len(find(op_type).operands) - 1
+
+
+# -- whole calls
+
+
+def file(io, slot, *shape, dtype="float32"):
+    return Side(
+        path=f"/d/{io}.{slot}", binary=False, io=io, slot=slot, format="ND", dtype=dtype, shape=shape, row={"x": slot}
+    )
+
+
+def entry(one, graphs, part=None):
+    return SimpleNamespace(
+        path=None if one.path is None else Path(one.path), part=part, io=one.io, slot=one.slot, format=one.format,
+        name=SimpleNamespace(dtype=one.dtype, op_name="Default_X-op1", shape=one.shape), shape=one.shape,
+        row=one.row, graph_id=3, graphs=graphs,
+    )  # fmt: skip
+
+
+def called(op_type, files, own=None, doc=None, ge=None, parts=("a",), **options):
+    """The call of an operator with these files, whose node is `own` of a document."""
+    graphs = SimpleNamespace(
+        node=lambda name, graph: own if (name, graph) == ("Default_X-op1", 3) else None,
+        document=lambda found: doc if found is own else None, alike=lambda kind, stem: [],
+    )  # fmt: skip
+    entries = [entry(one, graphs) for one in files]
+    entries[1:] = [SimpleNamespace(**{**vars(one), "graphs": None, "graph_id": None}) for one in entries[1:]]
+    run = SimpleNamespace(
+        op_type=op_type, name="Default_X-op1", parts=parts, entries=entries,
+        inputs=[one for one in entries if one.io == "input"], outputs=[one for one in entries if one.io == "output"],
+    )  # fmt: skip
+    return call_of(run, ge=ge, **options)
+
+
+def statistics_only(one):
+    return replace(one, path=None)
+
+
+def test_a_call_has_the_operands_of_its_node_in_order():
+    """Constants are those of the graph, except floats and tensors, of which a file has all digits."""
+    ones, unknown = tensor(1, 2), tensor(-1, 2)
+    doc = document(node(0, "ReLU", output=ones))
+    one = node(
+        1, "Concat", ref(0), ParamRef(index=0), const("F32(0.1)"), const("F32(0.1)"), const("I64(1)"), const(""),
+        const("I64(1)", PAIR), UMONAD, types=(None, unknown, None, None, None, PAIR, PAIR, UMONAD),
+        primitive_attrs=(("axis", "1"),), kernel_out=(SimpleNamespace(dtype="Float16"),),
+    )  # fmt: skip
+    files = [file("input", slot, 2) for slot in (0, 3, 4)] + [file("output", 0, 4), file("output", 1, 4)]
+    asked = []
+    found = called(
+        "Concat", files, one, doc, machine="cpu", compute="tf32",
+        find_source=lambda operand, found: asked.append((operand, found is doc)),
+    )  # fmt: skip
+    assert found == Call(
+        op_type="Concat",
+        operands=(
+            files[0], Absent("input.1 was not dumped"), Constant(float(np.float32(0.1))), files[1], Constant(1),
+            Absent("input.5 is a constant that the graph does not show"), Constant(1),
+        ),
+        host=(False, False, True, True, True, False, False),
+        shapes=((1, 2), None, None, None, None, (2,), (2,)),
+        attrs=find("Concat").attrs,
+        outputs=((0, files[3]), (1, files[4])),
+        machine="cpu",
+        compute="tf32",
+        doubt="output.0 is float16 on the device, but float32 in its file",
+    )  # fmt: skip
+    assert [where for _, where in asked] == [True] * 4  # what the files do not have
+    other = file("output", 7, 2)
+    found = called("Concat", files, one, doc, find_source=lambda operand, found: other)
+    assert found.operands[1] == other
+    assert (found.machine, found.compute) == ("device", "")
+
+
+@pytest.mark.parametrize("op_type", ["Conv2DBackpropInput", "Conv2DBackpropFilter", "Reshape", "BroadcastTo"])
+def test_an_operand_that_is_the_shape_of_the_output_needs_no_file(op_type):
+    at = 1 if op_type in ("Reshape", "BroadcastTo") else 2
+    one = node(0, op_type, *(ParamRef(index=0) for _ in range(at + 1)), types=(PAIR,) * (at + 1))
+    made = [file("output", 0, 3, 2), statistics_only(file("output", 1, 5))]
+    files = [*(file("input", slot, 6) for slot in range(at)), *made]
+    found = called(op_type, files, one, document())
+    assert found.operands == (*files[:at], Constant((3, 2)))
+    assert found.outputs == tuple(enumerate(made))
+    found = called(op_type, made, one, document())
+    assert found.operands == (*(Absent(f"input.{slot} was not dumped") for slot in range(at)), Constant((3, 2)))
+    found = called(op_type, [*files[:at], file("input", at, 2), *made], one, document())
+    assert found.operands == (*files[:at], file("input", at, 2))
+
+
+def test_a_call_without_a_node_has_the_operands_of_its_files():
+    files = [file("input", 0, 2), file("input", 2, 2), statistics_only(file("input", 3, 2)), file("output", 0, 2)]
+    for own in (None, node(0, "Neg", ParamRef(index=0))):  # another operator of this name
+        found = called("AddN", files, own, machine="cpu", compute="tf32")
+        assert found == Call(
+            op_type="AddN", operands=(files[0], Absent("input.1 was not dumped"), files[1]),
+            outputs=((0, files[3]),), machine="cpu", compute="tf32", members=(Member(op_type="AddN"),),
+        )  # fmt: skip
+    assert called("AddN", files[3:]).operands == ()
+    ge = {"a": GeOp(name="a", type="Dropout", inputs=(), attrs={})}
+    found = called("AddN", files, ge=ge)
+    assert found.reason == "draws random numbers"
+    assert found.members == (Member(op_type="Dropout", settings={}),)
+
+
+def test_what_keeps_a_call_from_being_known_is_its_reason():
+    out = file("output", 0, 2)
+    cut = node(0, "Concat", ParamRef(index=0), primitive_attrs=(("axis", "a" * 70_000),))
+    for op_type, files, own, reason in (
+        ("Dropout", [out], None, "draws random numbers"), ("ReLU", [file("input", 0, 2)], None, "no output was dumped"),
+        ("ReLU", [statistics_only(out)], None, "only statistics were dumped"),
+    ):  # fmt: skip
+        assert called(op_type, files, own, document()) == Call(op_type=op_type, reason=reason)
+    cut = node(0, "MaxPool", ParamRef(index=0), primitive_attrs=(("kernel_size", "a" * 70_000),))
+    assert called("MaxPool", [out], cut, document()) == Call(
+        op_type="MaxPool", reason="its attribute kernel_size is a long value"
+    )
+
+
+def test_a_cpu_does_not_look_at_nesterov():
+    """[2.10 observed]"""
+    own = node(0, "ApplyMomentum", ParamRef(index=0), primitive_attrs=(("use_nesterov", "1"),))
+    found = {name: called("ApplyMomentum", [file("output", 0, 2)], own, document(), machine=name).attrs
+             for name in ("cpu", "device")}  # fmt: skip
+    assert {name: attrs["use_nesterov"] for name, attrs in found.items()} == {"cpu": False, "device": True}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dumpsim.ops.table import find
+from dumpsim.replay.bounded import exact
 from dumpsim.replay.kernel import compute
 from dumpsim.replay.measure import measure
 from dumpsim.replay.slope import MACHINES, Machine
@@ -128,6 +129,28 @@ def test_errors_of_two_operands_are_passed_on_with_some_room(name):
         assert np.all(bound <= 1.01 * moved + 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ("add subtract hypot", 0.75),  # the sum of both is an upper bound
+        ("maximum minimum fmax fmin logaddexp logaddexp2", 0.5),  # the larger one
+    ],
+)
+def test_bounds_of_two_operands_that_depend_on_no_value(names, error):
+    for name in names.split():
+        for values in ((3.0, 4.0), (-1.5, 0.0), (np.inf, 2.0)):
+            assert passed_on(name, values, (0.25, 0.5)) == passed_on(name, values, (0.5, 0.25)) == error
+
+
+def test_a_result_does_not_share_its_bounds_with_the_operand():
+    for function in (np.negative, np.positive, np.abs, np.fabs):
+        x = exact(np.ones(2))
+        y = function(x)
+        y[0] = 1 / 3
+        assert y.bound[0] > 0
+        assert not x.bound.any()
+
+
 def test_copies_of_a_sign_have_the_error_of_the_first():
     assert passed_on("copysign", (2.0, -3.0), (0.25, 0.5)) == 0.25
     assert passed_on("heaviside", (2.0, 3.0), (0.25, 0.5)) == 0
@@ -162,6 +185,7 @@ def test_arguments_of_exponentials_are_reduced_in_the_same_type():
     assert passed_on("exp", (-3.0,), (0.0,)) == pytest.approx(np.exp(-3) * 3 * UNIT)
     assert passed_on("exp", (2.0,), (0.5,)) == pytest.approx(np.exp(2) * (np.expm1(0.5) + 2 * UNIT))
     assert passed_on("exp", (-np.inf,), (0.0,)) == 0
+    assert passed_on("exp2", (3.0,), (0.5,)) == pytest.approx(8 * (np.expm1(0.5) + 3 * UNIT))  # more than 2**0.5 - 1
     assert passed_on("power", (2.0, 3.0), (0.0, 0.0)) == pytest.approx(8 * UNIT * 3 * np.log(2))
     assert passed_on("power", (0.0, 3.0), (0.0, 0.0)) == 0
 
@@ -173,6 +197,37 @@ def test_whole_quotients_may_be_rounded_to_the_next():
         assert passed_on(name, (3.0 + 16 * UNIT, 0.5), (0.0, 0.0)) < wrong
         assert passed_on(name, (3.0 + 16 * UNIT, 0.5), (16 * UNIT, 0.0)) >= wrong
         assert passed_on(name, (3.0 + 16 * UNIT, 0.5), (0.0, 4 * UNIT)) >= wrong
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "unit", "near"),
+    [
+        # 6.25 is a quarter from 6: as much as an error of the dividend of an eighth makes
+        ((3.125, 0.5), (0.125, 0.0), 0.0, True), ((3.125, 0.5), (0.124, 0.0), 0.0, False),
+        ((-3.125, 0.5), (0.125, 0.0), 0.0, True), ((3.125, -0.5), (0.124, 0.0), 0.0, False),
+        # 0.25 is a quarter from 0: a quarter of an error of the divisor of a half, divided by the divisor
+        ((0.125, 0.5), (0.0, 0.5), 0.0, True), ((0.125, 0.5), (0.0, 0.49), 0.0, False),
+        # four roundings of the quotient
+        ((0.125, 0.5), (0.0, 0.0), 0.25, True), ((0.125, 0.5), (0.0, 0.0), 0.24, False),
+        ((0.125, 0.5), (0.0625, 0.125), 0.0625, True), ((0.125, 0.5), (0.0625, 0.125), 0.0624, False),
+    ],
+)  # fmt: skip
+def test_a_quotient_is_near_an_integer_if_errors_or_four_roundings_reach_it(values, bounds, unit, near):
+    assert passed_on("floor_divide", values, bounds, unit=unit) == near
+    quotient = abs(values[0] / values[1])
+    passed = bounds[0] + (quotient + 1) * bounds[1] + unit * abs(values[0])
+    for name in ("remainder", "fmod"):
+        assert passed_on(name, values, bounds, unit=unit) == passed + near * abs(values[1])
+
+
+def test_what_the_quotient_of_a_cpu_loses_of_tanh_grows_with_the_ninth_power():
+    """1.1e-4 just below 5, and from there on the difference to 1; errors of the operand may lead there."""
+    for x, error in ((0.0, 0.0), (2.0, 0.0), (-4.0, 0.0), (4.0, 0.5), (4.75, 0.125)):
+        more = passed_on("tanh", (x,), (error,), "cpu") - passed_on("tanh", (x,), (error,))
+        assert more == pytest.approx(1.1e-4 * ((abs(x) + error) / 5) ** 9)
+    for x, error in ((5.0, 0.0), (-5.5, 0.0), (4.0, 1.0), (4.75, 0.25), (1e200, 0.0), (-np.inf, 0.0)):
+        more = passed_on("tanh", (x,), (error,), "cpu") - passed_on("tanh", (x,), (error,))
+        assert more == pytest.approx(1 - np.tanh(abs(x)))
 
 
 def test_an_inner_product_passes_both_errors_on():
