@@ -16,7 +16,7 @@ def machine(monkeypatch, tmp_path):
     for node, cpus in ((0, "0-3\n"), (1, "4-7\n"), (2, "\n"), (3, "6\n")):
         (tmp_path / f"node{node}").mkdir()
         (tmp_path / f"node{node}" / "cpulist").write_text(cpus)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(MINE))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0: set(MINE)}[pid])  # 0: this process
     monkeypatch.setattr(binding, "_NODES", tmp_path)
     return tmp_path
 

@@ -139,6 +139,24 @@ def test_a_launcher_that_fails_leaves_nothing_behind(tmp_path, capfd, monkeypatc
     assert not os.path.exists(found._accounts)
 
 
+@pytest.mark.parametrize("join", [True, False])
+def test_a_job_that_finds_no_room_says_so(tmp_path, capfd, monkeypatch, forked, join):
+    def refuse(prefix):
+        raise OSError(28, "No space left on device", "/tmp")
+
+    monkeypatch.setattr(processes.tempfile, "mkdtemp", refuse)
+    found = job(tmp_path, "true", join=join)
+    if join:
+        with pytest.raises(OSError, match=r"^\[Errno 28\] No space left on device: '/tmp'$"):
+            found.run()
+        return
+    assert found.run() == 1
+    assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
+    err = capfd.readouterr().err
+    assert err.endswith("OSError: [Errno 28] No space left on device: '/tmp'\n")
+    assert err.count("Traceback") == 1
+
+
 def test_logs_of_a_job_without_a_directory_are_in_the_working_one(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert job(tmp_path, "exit 3", ranks=(0,), log_dir="").run() == 1
@@ -615,7 +633,7 @@ def test_the_scheduler_ends_with_its_launcher(tmp_path, monkeypatch):
         raise Ended(code)
 
     monkeypatch.setattr(os, "_exit", end)
-    monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getppid() + 1, [str(left)]]))
+    monkeypatch.setenv(scheduler.LAUNCHER, json.dumps([os.getppid() + 1, [str(tmp_path / "gone"), str(left)]]))
     with pytest.raises(Ended, match="1"):
         scheduler._listen(hub)
     assert not left.exists()
