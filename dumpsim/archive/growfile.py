@@ -68,7 +68,7 @@ def has_no_line(path: str) -> bool:
         return not os.path.lexists(path)
     try:
         size = os.fstat(descriptor).st_size
-        return size == 0 or _end_of_lines(descriptor, size) == 0
+        return _end_of_lines(descriptor, size) == 0
     except OSError:
         return False
     finally:
@@ -77,8 +77,6 @@ def has_no_line(path: str) -> bool:
 
 def _end_of_lines(descriptor: int, size: int) -> int:
     """Return the number of bytes up to the last newline."""
-    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
-        return size
     end = size
     while end:
         start = max(0, end - _BLOCK)
