@@ -160,3 +160,83 @@ def test_gradients_that_pass_a_bad_value_on_are_counted(tmp_path):
         ("made", "Torch_c_0_backward", "Torch_b_0_backward:input.0", "gradient")
     ]
     assert (found.passed_on, found.operators, found.tensors) == (1, 6, 9)
+
+
+@pytest.mark.parametrize(
+    ("values", "detail"),
+    [
+        ([np.nan, np.nan, 1], "2 NaN"), ([np.inf, 1, 1], "1 +Inf"), ([-np.inf, -np.inf, 1], "2 -Inf"),
+        ([np.nan, np.inf, -np.inf], "1 NaN, 1 +Inf, 1 -Inf"), ([np.inf, -np.inf, np.inf], "2 +Inf, 1 -Inf"),
+    ],
+)  # fmt: skip
+def test_bad_elements_are_counted_by_kind(tmp_path, values, detail):
+    made = np.array(values, np.float32)
+    (finding,) = dumpsim.first(write(tmp_path, [("Log", "Default/Log-op0", [GOOD], [made])]))
+    assert finding.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "detail"),
+    [
+        ("Max Value,Min Value", "inf,1", "+Inf"), ("Max Value,Min Value", "1,-inf", "-Inf"),
+        ("Max Value,Min Value", "inf,-inf", "+Inf, -Inf"), ("Avg Value", "nan", "NaN"),
+    ],
+)  # fmt: skip
+def test_statistics_tell_the_kinds_alone(tmp_path, columns, cells, detail):
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    head = f"Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,{columns}"
+    good = ",".join("1" for _ in columns.split(","))
+    rows = [f'Log,Default/Log-op0,0,0,{n},{io},0,4,float32,"(2,)",{values}'
+            for n, io, values in ((1, "input", good), (2, "output", cells))]  # fmt: skip
+    (place / "statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    (finding,) = dumpsim.first(tmp_path)
+    assert (finding.kind, finding.detail) == ("made", detail)
+
+
+def test_what_was_not_judged_is_counted_by_the_reason(tmp_path):
+    root = write(tmp_path / "a", [("Add", "Default/Add-op0", [GOOD, GOOD], [GOOD, NAN]), *chain(NAN, NAN, kind="Exp")])
+    for path in [*root.rglob("Add.*.input.1.*"), *root.rglob("Exp.*.output.0.*")]:
+        path.write_bytes(b"\x93NUMPY\x01")
+    found = dumpsim.first(root, everything=True)
+    assert (found.skipped, len(found.unreadable)) == ((("unreadable", 2),), 2)
+    assert (found.operators, found.tensors) == (2, 4)
+    other = write(tmp_path / "b", [("Add", "Default/Add-op0", [GOOD], [GOOD]), *chain(GOOD, GOOD, kind="Exp"),
+                                   ("Neg", "Default/Neg-op0", [GOOD[0], GOOD[0]], [GOOD[0]])])  # fmt: skip
+    found = dumpsim.first(root, other, everything=True)
+    assert found.skipped == (("in A only", 2), ("in B only", 3), ("unreadable", 1))
+    assert (len(found.unreadable), found.operators, found.tensors) == (1, 2, 3)
+    assert (found.unmatched, found.idle) == ((), ())
+
+
+def test_a_difference_is_told_by_elements_statistics_or_shapes(tmp_path):
+    x = np.array([1, 2, 3, 4], np.float32)
+    golden = write(tmp_path / "golden", [("Mystery", "Default/Mystery-op0", [x], [x])])
+
+    def detail(name, made):
+        (finding,) = dumpsim.first(
+            write(tmp_path / name, [("Mystery", "Default/Mystery-op0", [x], [made])]), golden, tol=["*:0.5:0.25"]
+        )
+        return finding.detail
+
+    assert detail("shapes", np.ones((2, 3), np.float32)) == "shapes (2, 3) and (4,)"
+    beyond = "of 4 elements beyond the tolerance (rtol 0.5, atol 0.25)"
+    assert detail("elements", x * 2 + 1).startswith(f"4 {beyond}; largest difference 5, relative ")
+    one = x.copy()
+    one[1] = 3.5  # 1.25 are allowed
+    assert detail("one", one).startswith(f"1 {beyond}; largest difference 1.5, relative ")
+    one[0] = np.nan
+    assert detail("nan", one) == f"2 {beyond}; 1 NaN or Inf in A only"
+
+
+def test_a_difference_of_rows_is_told_by_the_statistics_that_differ(tmp_path):
+    head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value"
+    for side, largest in (("a", 9), ("b", 4)):
+        place = tmp_path / side / "rank_0" / "Net" / "0" / "0"
+        place.mkdir(parents=True)
+        rows = [f'Mystery,Default/Mystery-op0,0,0,{n},{io},0,8,float32,"(2,)",{top},1'
+                for n, io, top in ((1, "input", 2), (2, "output", largest))]  # fmt: skip
+        (place / "statistic.csv").write_text("\n".join([head, *rows]) + "\n")
+    (finding,) = dumpsim.first(tmp_path / "a", tmp_path / "b", tol=["*:0.5:0.25"])
+    assert (finding.kind, finding.basis) == ("made", "statistics")
+    assert finding.detail == "1 of 2 statistics beyond the tolerance (rtol 0.5, atol 0.25); max 9 and 4"

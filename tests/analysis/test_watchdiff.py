@@ -166,3 +166,15 @@ def test_changes_are_counted_by_their_kind(tree):
     root = tree(("C", 10, [b"a", b"b", b"c"], {}), ("A_To_C", 11, [b"x", b"x", b"x"], attrs))
     code, out, _ = command(root)
     assert (code, out[-1]) == (1, f"{root}: 3 watched outputs, read 1 times: 1 trampled, 2 reused")
+
+
+def test_directories_come_by_name_and_files_may_be_longer_than_their_tensors(tmp_path):
+    for name in ("d", "b", "e", "a", "c"):
+        place = tmp_path / name / "net"
+        place.mkdir(parents=True)
+        for node, stamp, raw in (("C", 10, b"ab"), ("A_To_C", 11, b"ac")):
+            data = bin_bytes(outputs=[item(np.frombuffer(raw, np.uint8))], op_name=node, time=START + stamp)
+            (place / f"Add.{node}.1.2.{START + stamp}").write_bytes(data + b"more")
+    found = watchdiff(tmp_path)
+    assert [one.directory for one in found.changes] == [f"{name}/net" for name in "abcde"]
+    assert (found.watched, found.reads) == (5, 5)
