@@ -299,3 +299,16 @@ def test_what_is_not_supported_is_refused_by_its_name(log, words, flag):
     assert log("compare", "-m", "x", "-g", "y", "-out", "o", *words) == (30, [
         f"[ERROR] dumpsim does not support {flag} of compare.", DONE
     ])  # fmt: skip
+
+
+def test_a_layout_of_other_dimensions_is_told_before_it_is_taken_as_nd(log, tmp_path):
+    path = put(tmp_path / "d", ADD, [item(X, format="NCHW")])
+    assert log("convert", "-d", path, "-out", "o", "-f", "ND") == (0, [
+        '[INFO] The target format is "ND".',
+        f"[INFO] Start to transfer format for the dump file \"'d/{ADD}'\".",
+        "[WARNING] The format(NCHW) of the dump data is 4 dimensions, but the shape (2, 3) does not have them: input:0 "
+        "is taken as ND.",
+        "[INFO] Before transferring the format, the data of input:0 is ND(2, 3).",
+        f"[INFO] The data of input:0 has been saved to \"'o/{ADD}.input.0.2x3.npy'\".",
+        DONE,
+    ])  # fmt: skip

@@ -190,3 +190,28 @@ def test_nothing_found_is_no_failure(tmp_path, capsys):
     (tmp_path / "dump").mkdir()
     assert run(["overflow", "-d", str(tmp_path / "dump"), "-out", str(tmp_path / "out")]) == 0
     assert "[Overflow] Find [0] overflow node!" in capsys.readouterr().err
+
+
+def report(path, raw):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bin_bytes([], [item(raw, dtype="uint8", shape=(2048,))]))
+    return path
+
+
+def test_a_report_without_a_status_has_its_time_alone(tmp_path):
+    report(tmp_path / "dump" / "Opdebug.Node_OpDebug.9.2.1700000000000100", old_layout(task=3, stream=2))
+    assert run(["overflow", "-d", str(tmp_path / "dump"), "-out", str(tmp_path / "out")]) == 0
+    (summary,) = (tmp_path / "out").glob("overflow_summary_*.txt")
+    assert summary.read_text().splitlines()[1:] == [" [timestamp:1700000000000100]"]
+
+
+@pytest.mark.parametrize("valid", [0, 1, 2])
+def test_a_record_that_is_not_marked_as_valid_is_told_and_converted(tmp_path, capsys, valid):
+    raw = bytearray(new_layout(task=3, stream=2, status=32))
+    struct.pack_into("<I", raw, 8, valid)
+    path = report(tmp_path / "Opdebug.Node_OpDebug.9.2.1700000000000100", bytes(raw))
+    assert run(["convert", "-d", str(path), "-out", str(tmp_path / "out")]) == 0
+    said = f"The data of output:0 in \"'{path}'\" are marked as not valid."
+    assert (said in capsys.readouterr().err) is (valid != 1)
+    facts = json.loads((tmp_path / "out" / f"{path.name}.output.0.json").read_text())
+    assert facts["acc_list"]["valid"] == valid
