@@ -8,6 +8,7 @@ import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, OutOfMemoryError, UnsupportedError
 from dumpsim.core.options import CompileOptions
+from dumpsim.core.settings import RunSettings
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Loop, Move, Program, Run
 
@@ -493,3 +494,39 @@ def test_a_graph_is_launched_without_waiting_and_collected_later(net, session):
     (out,) = graph.collect()
     assert not stream.tasks
     np.testing.assert_array_equal(out, s.execute(chain(net, 3, X.shape), [X])[0])
+
+
+def test_constants_that_do_not_fit_leave_no_memory(net, session):
+    b = net()
+    large = [np.full(1 << 18, value, np.float32) for value in (1, 2)]  # 1 MiB each
+    program = b.program(b.op("Add", b.op("Add", b.input("x", large[0].shape), large[0]), large[1]))
+    s = session()
+    memory = s.device.memory
+    memory.limit = 3 << 19
+    with pytest.raises(OutOfMemoryError):
+        s.execute(program, [large[0]])
+    assert [block.kind for block in memory.blocks()] == []
+    memory.limit = memory.capacity
+    assert (s.execute(program, [large[0]])[0] == 4).all()
+    assert sorted(block.kind for block in memory.blocks()).count("constant") == 2
+
+
+def test_sums_of_results_whose_largest_shapes_do_not_fit(net, machine):
+    """Only the run knows that the shapes are equal; the memory is that of as many rows as the operands have numbers."""
+    from dumpsim.ops.table import find
+
+    b = net()
+    found = [
+        b.op("NonZero", b.input(name, (rows, 3)), shape=(-1, 2), kind="int64") for name, rows in (("x", 2), ("y", 3))
+    ]
+    total = b.op("Add", *found, shape=(-1, 2), kind="int64")
+    b.order = [*found, total]
+    s = machine(RunSettings(chip="910B"), environment={}, find=find)
+    x, y = np.array([[1, 0, 2], [0, 3, 0]], np.float32), np.zeros((3, 3), np.float32)
+    y[2] = 1
+    program = b.program(total)
+    for _ in range(3):
+        (out,) = s.execute(program, [x, y])
+        assert out.tolist() == (np.argwhere(x) + np.argwhere(y)).tolist()
+    (out,) = s.execute(program, [0 * x, 0 * y])
+    assert out.shape == (0, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from dumpsim.core.clock import START_NS
 from dumpsim.core.dtype import dtype
-from dumpsim.core.errors import BadInputError, DeviceError
+from dumpsim.core.errors import BadInputError, DeviceError, UnknownValueError
 from dumpsim.core.events import RunEvent
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.faults import make_plan
@@ -438,3 +438,26 @@ def test_an_argument_and_a_weight_of_another_shape_are_refused(net, session):
     w.storage._array = X[:2]
     with pytest.raises(BadInputError, match=r"w: the weight's value has shape \(2,\)"):
         s.execute(program, [X])
+
+
+def test_a_listener_sees_unknown_operands_of_a_failing_operator_without_their_bytes(operators, session, recorder):
+    class Shapes(recorder):
+        def wants(self, event):
+            return True
+
+        def before_task(self, event):
+            (ref,) = event.operands
+            self.log.append((event.op_type, ref.shape, ref.dtype.name, ref.nbytes, ref.slot, ref.address))
+            with pytest.raises(UnknownValueError):
+                ref.read()
+
+        def after_task(self, event):
+            self.log.append((event.error_code, event.full_name, event.graph_id, "507015" in event.error))
+
+    s, tap = session(engine="null"), Shapes()
+    s.add_tap(tap)
+    s.inject(make_plan([{"kind": "aicore_error", "op": "ReLU", "code": 507015}]))
+    (first,) = s.run_op(operators("Neg"), [X])
+    with pytest.raises(DeviceError, match="507015"):
+        s.run_op(operators("ReLU"), [first])
+    assert tap.log == [("ReLU", (3,), "float32", 12, 0, 0), (507015, "Default/ReLU", -1, True)]
