@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from smalltree import chain, write
+from smalltree import api, chain, write
 
 import dumpsim
 from dumpsim.analysis.operator import operators
@@ -484,3 +484,65 @@ def test_a_cpu_does_not_look_at_nesterov():
     found = {name: called("ApplyMomentum", [file("output", 0, 2)], own, document(), machine=name).attrs
              for name in ("cpu", "device")}  # fmt: skip
     assert {name: attrs["use_nesterov"] for name, attrs in found.items()} == {"cpu": False, "device": True}
+
+
+def test_files_of_parameters_are_found_by_name_and_those_of_runs_by_slot():
+    def run(op_type, name, *outputs):
+        return SimpleNamespace(
+            op_type=op_type, op_name=name, outputs=[entry(replace(one, slot=at), None) for at, one in outputs]
+        )
+
+    one, none = file("output", 0, 2), statistics_only(file("output", 0, 2))
+    sources = plans._Sources(
+        SimpleNamespace(
+            operators=[
+                run("Parameter", "w", (0, one)), run("Data", "x", (0, one), (1, none)), run("Parameter", "bare"),
+                run("Parameter", "measured", (0, none)), run("ReLU", "y", (0, one)),
+                run("Data", "odd", (0, none), (1, one)),
+            ]
+        )
+    )  # fmt: skip
+    assert sources.parameters == {"w": one, "x": one}
+    sources.ran(run("Split", "z", (0, one), (1, none), (2, one)))
+    assert sources.outputs == {"z": {0: one, 2: replace(one, slot=2)}}
+
+
+def test_what_no_device_runs_is_not_planned(tmp_path):
+    data = [("Parameter", "w", [], [X]), ("Data", "x", [], [X]), ("Const", "c", [], [X]), ("NetOutput", "n", [X], [])]
+    write(tmp_path, [*data, ("Neg", "Default/Neg-op0", [X], [-X])])
+    opened = dumpsim.open(tmp_path)
+    assert len(operators(opened)) == 5
+    assert [one.operator.op_type for one in plans.plan(opened)] == ["Neg"]
+
+
+def test_calls_of_an_api_are_planned_with_the_reason_why_they_do_not_run(tmp_path):
+    api(tmp_path, [(f"Torch_abs_{n}_forward_{io}", X) for n in (0, 1) for io in ("input.0", "output")])
+    found = list(plans.plan(dumpsim.open(tmp_path)))
+    assert [(one.operator.api, one.call) for one in found] == [(True, Call(op_type="abs", reason=plans.API))] * 2
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_parameter_has_the_value_that_an_earlier_run_of_its_iteration_left(monkeypatch, rank):
+    """AssignAdd overwrites its first operand; values of other ranks and iterations are not its own."""
+    monkeypatch.setattr(plans, "_parameters", lambda operator: [(0, "w"), (1, "v")])
+
+    def run(iteration, op_type="AssignAdd", number=0, of=rank):
+        files = [file("input", 0, number), file("input", 1, number + 10)]
+        return SimpleNamespace(
+            rank=of, iteration=iteration, op_type=op_type, inputs=[entry(one, None) for one in files]
+        ), files  # fmt: skip
+
+    known, call = {}, Call(op_type="AssignAdd")
+    first, files = run(4, number=1)
+    assert plans._with_earlier_values(first, call, known) is call  # nothing is known before it
+    assert known == {(rank, "w"): (4, files[0]), (rank, "v"): (4, files[1])}
+    second, _ = run(4, number=2)
+    assert plans._with_earlier_values(second, call, known) == replace(call, before={0: files[0]})
+    assert plans._with_earlier_values(run(4, "Add", 3)[0], call, known) is call  # overwrites nothing
+    assert plans._with_earlier_values(run(4, "Unheard", 3)[0], call, known) is call
+    other, _ = run(4, of=7)
+    assert plans._with_earlier_values(other, call, known) is call
+    plans._end(SimpleNamespace(iteration=4), known)
+    assert len(known) == 4
+    plans._end(SimpleNamespace(iteration=5), known)
+    assert known == {}

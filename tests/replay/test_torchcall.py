@@ -301,3 +301,15 @@ def test_a_call_with_nothing_in_common_is_not_repeated(tmp_path):
     info.write_text(info.read_text().replace("torch.int64", "<class 'int'>"))
     (other,) = operators(dumpsim.open(tmp_path / "other"))
     assert torch_evidence(None, own, on=other).reason == "the other call has no tensor in common"
+
+
+@pytest.mark.torch
+def test_a_result_of_another_shape_has_no_explanation(tmp_path):
+    (call,) = calls(tmp_path, "Torch_mm", [("0", X), ("1", Y.T)], [X])
+    assert torch_evidence(None, call) == Evidence(np.inf, 0.0, "suspect", "output.0 is (2, 3), recomputed (2, 2)")
+
+
+@pytest.mark.torch
+def test_equal_integers_need_no_explanation(tmp_path):
+    (call,) = calls(tmp_path, "Torch_abs", [("0", np.int64([-1, 2]))], [np.int64([1, 2])])
+    assert torch_evidence(None, call) == Evidence(0.0, 0.0, "ok")
