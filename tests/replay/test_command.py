@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +74,17 @@ def test_the_table_shows_what_is_suspect(altered, tree, tmp_path):
     everything = dumprun.cli(tmp_path, "replay", str(tree), "--all", code=0)
     assert "ReLU" in everything.out
     assert "random" in everything.err
+
+
+def test_a_row_has_the_line_of_the_script(tree):
+    (line,) = [
+        number
+        for number, text in enumerate(Path(__file__).read_text().splitlines(), 1)
+        if text.strip().startswith("return ops.dropout(")
+    ]
+    rows = dumpsim.replay(tree, jobs=None).rows
+    assert len(rows) == 3
+    assert {row.source for row in rows} == {f"{__file__}:{line}"}
 
 
 def test_an_operator_that_is_not_there_is_said(tree, tmp_path):

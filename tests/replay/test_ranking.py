@@ -1,6 +1,7 @@
 """The rows of a replay: what each one contains, their order, and what the whole says."""
 
 import math
+from importlib import import_module
 from math import inf
 
 import numpy as np
@@ -139,3 +140,23 @@ def test_rules_of_types_apply_to_the_operators_that_they_name(tree):
     plain = {one.op_name: one for one in dumpsim.replay(tree)}
     ratio = {name: narrow[name].explained / plain[name].explained for name in plain if "Exp" in name}
     assert {name[-3:]: round(value) for name, value in ratio.items()} == {"op1": 2**13, "op5": 2**16, "op8": 1}
+
+
+def test_processes_start_where_they_pay_off(tree, monkeypatch):
+    """Without a number of them: from some number of operators or bytes of the files that are read."""
+    module, spreading = import_module("dumpsim.replay.replay"), import_module("dumpsim.analysis.spread")
+    real, asked = module.spread, []
+
+    def spread(work, pieces, *, jobs, **options):
+        asked.append(jobs)
+        return real(work, pieces, jobs=1, **options)
+
+    monkeypatch.setattr(module, "spread", spread)
+    dumpsim.replay(tree)
+    list(prepare(tree).rows())
+    nbytes = sum(path.stat().st_size for kind in ("Exp", "ReLU") for path in tree.rglob(f"{kind}.*.npy"))
+    for limits in ((10, nbytes + 1), (9, nbytes + 1), (10, nbytes)):
+        monkeypatch.setattr(spreading, "WORTH", limits)
+        assert len(dumpsim.replay(tree, jobs=None)) == 9
+    dumpsim.replay(tree, jobs=3)
+    assert asked == [1, 1, 1, None, None, 3]

@@ -700,6 +700,7 @@ def test_channels_of_a_matrix_stay_where_they_are():
         ((12, 3, 1, 1), "FRACTAL_Z", {"groups": 11}, "12"),
         ((8192, 1, 1, 1), "FRACTAL_Z", {"groups": 8191}, "4096"),  # larger ones are not searched
         ((8194, 1, 1, 1), "FRACTAL_Z", {"groups": 4096}, "482"),  # 2 * 17 * 241
+        ((8209, 1, 1, 1), "FRACTAL_Z", {"groups": 4000}, "1"),  # a prime
         ((2, 3, 4, 5), "FRACTAL_Z_C04", {"c0": 5, "dialect": "ge"}, "8"),
         ((2, 3, 4, 5), "FRACTAL_Z_C04", {"c0": 9, "dialect": "ge"}, "12"),
         ((12, 9), "FRACTAL_ZN_RNN", {"hidden_size": 4, "input_size": 8}, "8"),
@@ -760,3 +761,11 @@ def test_any_number_of_threads_copies_all(threads):
     device = to_device(host, "NC1HWC0", threads=threads)
     same(device, quick(host, "NC1HWC0", 16))
     same(to_host(device, "NC1HWC0", host.shape, threads=threads), host)
+
+
+@pytest.mark.parametrize("dialect", ["mindspore", "ge"])
+def test_recurrent_cells_without_hidden_channels_are_empty(dialect):
+    shape = (0, 5, 1, 1) if dialect == "mindspore" else (1, 1, 5, 0)
+    assert device_shape(shape, "float16", "FRACTAL_ZN_LSTM", dialect=dialect) == (1, 0, 16, 16)
+    device = to_device(np.zeros(shape, np.float16), "FRACTAL_ZN_LSTM", dialect=dialect)
+    same(to_host(device, "FRACTAL_ZN_LSTM", shape, dialect=dialect), np.zeros(shape, np.float16))
