@@ -266,3 +266,87 @@ def test_tensors_that_are_not_compared_are_listed_up_to_eight(sliced, count):
     said += [f"not compared: {count - 8} more tensors"] * (count > 8)
     assert (code, out, err) == (0, [], [*said, "6 whole tensors compared: 6 equal"])
     assert lines_of(sliced, "--strict")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "ranks", "elements", "kept"),
+    [
+        # (rank, element, by) of four replicas -> those that differ from the most, differing elements, whose values hold
+        ([(2, 3, 1)], (2,), 1, 0), ([(0, 3, 1)], (0,), 1, 1), ([(0, 3, 1), (1, 3, 1)], (0, 1, 2, 3), 1, 0),
+        ([(2, 3, 1), (3, 3, 2)], (2, 3), 1, 0), ([(0, 0, 1), (1, 4, 1)], (0, 1), 2, 2),
+        ([(0, 0, 1), (1, 1, 1), (2, 2, 1), (3, 3, 1)], (0, 1, 2, 3), 4, 0),
+        ([(1, 2, 5), (2, 2, 5), (3, 2, 5)], (0,), 1, 1), ([(3, 0, 1), (3, 1, 1), (3, 2, 1)], (3,), 3, 0),
+    ],
+)  # fmt: skip
+def test_most_of_the_replicas_are_right_and_a_tie_names_all(sliced, changes, ranks, elements, kept):
+    for rank, at, by in changes:
+        change(sliced, rank, "BiasAdd", "input", 1, at, by)
+    dump = dumpsim.open(sliced / "many" / "dump").filter(op_type="BiasAdd")
+    found = dump.global_array()
+    (odd,) = found.disagreements
+    assert (odd.ranks, odd.replicas, odd.elements) == (ranks, (0, 1, 2, 3), elements)
+    expected = values()["BiasAdd", "input", 1].copy()
+    for rank, at, by in changes:
+        expected[at] += by * (rank == kept)
+    np.testing.assert_array_equal(found, expected)
+    plural = "s" if len(ranks) > 1 else ""
+    assert str(odd) == f"rank{plural} {', '.join(map(str, ranks))} of the replicas (0, 1, 2, 3) ({elements} elements)"
+
+
+def test_a_rank_outside_of_the_layout_is_refused(sliced):
+    (path,) = (sliced / "many" / "dump" / "rank_3").rglob("ReLU.*.npy")
+    later = sliced / "many" / "dump" / "rank_4" / "Net" / "0" / "0"
+    later.mkdir(parents=True)
+    (later / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(UnreadableError, match="rank 4 is outside of its layout of 4 devices"):
+        dumpsim.open(sliced / "many").filter(op_type="ReLU").global_array()
+
+
+def test_a_slice_of_another_shape_and_the_same_size_is_taken(sliced):
+    for path in (sliced / "many" / "dump").rglob("ReLU.*.npy"):
+        np.save(path, np.load(path).reshape(2, 12))  # (4, 6) in the layout
+    found = dumpsim.open(sliced / "many").filter(op_type="ReLU").global_array()
+    np.testing.assert_array_equal(found, values()["ReLU", "output", 0])
+
+
+def test_runs_of_an_operator_are_tensors_of_their_own(sliced):
+    for rank in range(RANKS):
+        (path,) = (sliced / "many" / "dump" / f"rank_{rank}").rglob("ReLU.*.npy")
+        again = path.with_name(path.name.replace("0.0.17000000000000", "0.0.17000000001000"))
+        np.save(again, np.load(path) * 2)
+    dump = dumpsim.open(sliced / "many")
+    label = "Default_net-Net_ReLU-op0:output.0 (iteration 0)"
+    with pytest.raises(BadInputError, match="slices of 2 tensors, not of one") as caught:
+        dump.filter(op_type="ReLU").global_array()
+    assert f"slices of 2 tensors, not of one: {label}, {label}" in str(caught.value)
+    with pytest.raises(BadInputError, match=r"slices of 7 tensors, not of one: .* and 3 more"):
+        dump.global_array()
+
+
+def test_a_whole_tensor_is_an_array_for_numpy(sliced):
+    found = dumpsim.open(sliced / "many").filter(op_type="Gather").global_array()
+    whole = values()["Gather", "output", 0]
+    assert np.asarray(found) is found.array
+    for made in (np.array(found), np.asarray(found, np.float64), np.array(found, np.float64)):
+        np.testing.assert_array_equal(made, whole)
+        made[:] = 0
+    np.testing.assert_array_equal(found, whole)
+    assert np.asarray(found, np.float64).dtype == np.float64
+    assert (found.shape, found.entry.rank) == ((8, 3), 0)
+
+
+def test_all_facts_of_a_row(sliced):
+    """One element of one rank's term is 2 larger, and so is the sum, for which no rank is named."""
+    change(sliced, 2, "MatMul", "output", 0, (0, 1), 2)
+    found = compare_global(sliced / "many", sliced / "one", tol=["*:0:0.5"])
+    (row,) = found.findings
+    facts = row.as_dict()
+    assert facts.pop("note") == ""
+    assert facts == {
+        "iteration": 0, "op_type": "MatMul", "op_name": "Default_net-Net_MatMul-op0", "io": "output", "slot": 0,
+        "other_name": "Default_net-Net_MatMul-op0", "verdict": "differs", "ranks": (), "outside": 1,
+        "count": 48, "shape": (8, 6), "source": "",
+    }  # fmt: skip
+    assert found.counts == {"equal": len(LAYOUTS) - 1, "differs": 1}
+    assert (found.first, found.ok) == (row, False)
+    assert compare_global(sliced / "many", sliced / "one", tol=["*:0:2"]).ok
