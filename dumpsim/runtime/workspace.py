@@ -66,7 +66,7 @@ def arrange(
     for index in apart:
         if index in spans:
             spans[index].dead = end
-    return spans, _place(planned, spans, apart, rule, Space(_ENDLESS, reuse=reuse), end)
+    return spans, _place(planned, spans, apart, rule, Space(_ENDLESS, reuse=reuse))
 
 
 def _keep(spans: Mapping[int, Span], slot: Slot, position: int) -> None:
@@ -99,7 +99,6 @@ def _place(
     apart: Mapping[int, BlockRule],
     rule: BlockRule,
     space: Space,
-    end: int,
 ) -> int:
     """Allocate each tensor at its birth and free it at its death; return the size of the workspace."""
     births: dict[int, list[Slot]] = {}
@@ -107,7 +106,7 @@ def _place(
     for slot in planned:
         births.setdefault(spans[slot.index].born, []).append(slot)
         deaths.setdefault(spans[slot.index].dead, []).append(slot)
-    for position in range(-1, end + 1):
+    for position in sorted(births.keys() | deaths.keys()):
         for slot in births.get(position, ()):
             if slot.index not in apart:
                 offset = space.take(rule.block(slot.nbytes), rule.align)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dumpsim.core.errors import OutOfMemoryError
 from dumpsim.core.settings import RunSettings
 from dumpsim.runtime.session import Session
 
@@ -76,3 +77,18 @@ def test_a_weight_that_gets_another_shape_has_new_memory(net, session, holder):
         one._array = np.full(shape, 5 + at, np.float32)
         assert s.execute(programs[at], [])[0].tolist() == (-one._array).tolist()
         assert weights() == [4 * one._array.size]
+
+
+def test_a_weight_whose_new_shape_does_not_fit_can_go_back_to_the_old_one(net, session, holder):
+    one = holder(np.arange(3, dtype=np.float32))
+    b = net()
+    small = b.program(b.op("Neg", b.weight("w", one._array, one)))
+    s = session()
+    assert s.execute(small, [])[0].tolist() == [0, -1, -2]
+    s.device.memory.limit = 1 << 16
+    one._array = np.ones(1 << 16, np.float32)
+    b = net()
+    with pytest.raises(OutOfMemoryError):
+        s.execute(b.program(b.op("Neg", b.weight("w", one._array, one))), [])
+    one._array = np.full(3, 7, np.float32)
+    assert s.execute(small, [])[0].tolist() == [-7] * 3
