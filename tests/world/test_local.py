@@ -1,5 +1,7 @@
 """Collectives of local ranks: results, and the errors of each rank if they do not agree."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.world import RankContext, current, launch
 from dumpsim.world.hosts import SCHEDULES
+from dumpsim.world.local import LocalCommunicator, LocalJob
 from dumpsim.world.terms import terms_of
 
 SECOND = 10**9
@@ -76,6 +79,18 @@ def test_reductions(reduce):
     reduced = collect("Reduce", lambda rank: [part(rank)], reduce=reduce, root=2)
     assert [len(got) for got in reduced] == [0, 0, 1, 0]
     np.testing.assert_array_equal(reduced[2][0], total)
+
+
+def test_a_rank_that_is_alone_may_send_to_itself():
+    group, woken = LocalCommunicator(0, 1, LocalJob()).group(""), []
+    kinds, waiter = (("float32", (3,)),), SimpleNamespace(wake=lambda: woken.append(True))
+    receive = group.join(Call(op="Receive", root=0, expected=kinds), tuple)
+    send = group.join(Call(op="Send", tensors=kinds, root=0), lambda: [np.arange(3, dtype=np.float32)])
+    receive.enter(waiter, 5)
+    assert (receive.open_ns(), woken) == (None, [])
+    send.enter(waiter, 9)
+    assert (receive.open_ns(), send.open_ns(), woken) == (9, 9, [True])
+    assert [array.tolist() for array in receive.results()] == [[0, 1, 2]]
 
 
 def test_moves():
