@@ -221,6 +221,18 @@ def test_gradients_are_reduced_in_float32_and_keep_their_types(mode):
     assert launch(main, 2, settings=SETTINGS) == [("Float16", [32, 2], [2, 3]), ("Float16", [32, 2], [3, 3])]
 
 
+@pytest.mark.parametrize(("end", "warns"), [(1, False), (2, True), (3, True)])
+def test_a_segment_that_ends_behind_the_last_gradient_is_reported(end, warns, capfd):
+    def main():
+        init()
+        weights = [ms.Parameter(Tensor([1.0]), name=f"w{number}") for number in range(2)]
+        ms.set_auto_parallel_context(all_reduce_fusion_config=[end])
+        return [op.attrs["fusion"] for op in nn.DistributedGradReducer(weights).op_list]
+
+    assert launch(main, 1, settings=SETTINGS) == [[1024, 1024]]
+    assert (f"split index {end} is greater than or equal to" in capfd.readouterr().err) is warns
+
+
 def test_fusion_numbers_of_the_reducer():
     def main():
         init()

@@ -313,6 +313,15 @@ def test_the_gradient_of_vmap():
     np.testing.assert_allclose(gradient.asnumpy(), 2 * X)
 
 
+@pytest.mark.parametrize("function", ["_set_init_iter", "_dump_step"])
+@pytest.mark.parametrize("step", [True, "1", 1.0, None])
+def test_steps_of_the_dump_are_integers(function, step):
+    from dumpsim.frontends.mindspore import _c_expression
+
+    with pytest.raises(TypeError, match=f"{function}: the step is of type {type(step).__name__}; allowed: int"):
+        getattr(_c_expression, function)(step)
+
+
 @pytest.mark.parametrize("steps", [[True], [1.5], [-1], ["a"], [0, None]])
 def test_steps_of_tensordump_are_numbers_from_0(steps):
     from dumpsim.frontends.mindspore._c_expression import _tensordump_set_step

@@ -52,8 +52,7 @@ class _Values:
         return array
 
     def _drop(self, key: int, gone: "weakref.ref[Parameter]") -> None:
-        if key in self._entries and self._entries[key][0] is gone:
-            del self._entries[key]
+        self._entries.pop(key, None)
 
 
 class Parameter(Tensor):

@@ -345,6 +345,11 @@ class Cell(CellTree):
         """Set the compile settings of this cell."""
         self.__dict__["_jit_config_dict"] = JitConfig.check(jit_config, "set_jit_config").jit_config_dict
 
+    @property
+    def jit_config_dict(self) -> dict[str, Any]:
+        """The compile settings of this cell, by the names of `JitConfig`; empty if the script set none."""
+        return dict(self.__dict__["_jit_config_dict"])
+
     def recompute(self, **kwargs: Any) -> None:
         """Raise UnsupportedError: recomputation is not emulated."""
         raise UnsupportedError("recomputation is not emulated", where=f"{self.cls_name}.recompute")

@@ -29,6 +29,9 @@ def live_variables(body):
         ("for y in z:\n    x = x + y\nreturn n", [["x"]]),
         ("if n: x = 1\nt = x\nreturn y", [["x", "y"]]),  # dead code counts
         ("def g(): return x\nif n: x = 1\nreturn g()", [["g", "x"]]),
+        ("with n:\n    if x: y = 1\n    z = 2\nreturn y", [["y"]]),
+        ("if n: x = 1\nwith z:\n    return x\nreturn y", [["x", "y", "z"]]),
+        ("if n: x = 1\ntry:\n    y = 2\nfinally:\n    x + z\nreturn y", [["x", "y", "z"]]),
         ("g = lambda: z\nif n: z = 1\nreturn g()", [["g", "z"]]),
     ],
 )

@@ -79,6 +79,28 @@ def test_names_in_tuples_operators_and_keywords():
     assert called == ["pair()", "one()", "two()", "three()", "four()", "named()"]
 
 
+@pytest.mark.parametrize(
+    ("expression", "operators"),
+    [
+        ("x + 1", ["add"]),
+        ("-x + 1", ["add"]),
+        ("1 + (x > 2)", ["greater", "add"]),
+        ("1 + (2 > x)", ["greater", "add"]),
+        ("1 + x[0]", ["add"]),
+        ("1 + x.T", ["add"]),
+        ("1 + x.ndim", []),
+        ("1 + self.size", []),
+        ("1 + -self.size", []),
+        ("1 + (self.size > 2)", []),
+        ("1 + self.cell(x)", ["add"]),
+        ("1 + int(x)", []),
+    ],
+)
+def test_operators_of_what_may_be_a_tensor_are_looked_up(expression, operators):
+    found = names(f"def f(self, x): return {expression}")
+    assert [name for name in found if name.startswith(".")] == [f".{name}" for name in operators]
+
+
 def test_names_in_branches_and_loops():
     text = """
         def f(self, x):
