@@ -65,8 +65,12 @@ def percentages(
 
 
 def raise_floors(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, compare.Result]) -> None:
-    """Write floors that are as high as the rates and, where the nets are the same, nowhere lower than they were."""
+    """Write floors that are as high as the rates and, where the nets are the same, nowhere lower than they were.
+
+    ``different`` lists the nets that are not exact: how many of each measure are equal, where not all of them are.
+    """
     known = floors()
+    known["different"] = different(results)
     for kind, names in (("sample", known["sample"]["nets"]), ("corpus", sorted(nets))):
         before = known[kind]["floors"] if known[kind]["nets"] == names else {}
         found = percentages(nets, {name: results[name] for name in names})
@@ -78,6 +82,16 @@ def raise_floors(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, co
             },
         }
     FLOORS.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def different(results: Mapping[str, compare.Result]) -> dict[str, dict[str, int]]:
+    """Numbers of equal things by net and measure, where some differ; without times, and values, which vary there."""
+    found = {}
+    for name, result in sorted(results.items()):
+        counts = {measure: equal for measure, (equal, total) in result.counts.items() if equal < total}
+        if result.causes or counts:
+            found[name] = {measure: equal for measure, equal in counts.items() if measure not in ("time", "values")}
+    return found
 
 
 def _percent(count: tuple[int, int]) -> str:
