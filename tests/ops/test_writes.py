@@ -242,3 +242,31 @@ def test_every_operator_is_tested() -> None:
         NeighborExchange NeighborExchangeV2 BatchISendIRecv MirrorPad NewZeros NewOnes OneHotExt
     """
     assert set(names()) - cased - slopes == set(others.split())
+
+
+WRITTEN = {  # operands that are written, by the descriptions of MindSpore's classes; outputs that are these operands
+    "Assign AssignAdd AssignSub IndexAdd ApplyGradientDescent ApplyProximalGradientDescent": ((0,), 1),
+    "ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterSub ScatterUpdate": ((0,), 1),
+    "ScatterNdAdd ScatterNdDiv ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate": ((0,), 1),
+    "ApplyMomentum": ((0, 1), 1),
+    "ApplyAdagrad ApplyAdagradV2 ApplyAddSign ApplyPowerSign ApplyProximalAdagrad": ((0, 1), 2),
+    "Adam AdamWeightDecay ApplyAdaMax ApplyAdadelta": ((0, 1, 2), 3),
+    "ApplyFtrl ApplyRMSProp": ((0, 1, 2), 1),
+    "ApplyAdamWithAmsgrad": ((0, 1, 2, 3), 4),
+    "ApplyCenteredRMSProp": ((0, 1, 2, 3), 1),
+    "SGD": ((0, 3, 5), 1),
+    "BatchNorm": ((3, 4), 0),
+    "NPUClearFloatStatus NPUGetFloatStatus": ((0,), 0),
+}
+
+
+def test_outputs_are_the_buffers_of_written_operands_or_of_views() -> None:
+    expected = {name: value for names, value in WRITTEN.items() for name in names.split()}
+    for name in names():
+        definition = find(name)
+        written, outputs = expected.get(name, ((), int(definition.view or name == "Send")))
+        assert (definition.updates, dict(definition.alias)) == (written, {at: at for at in range(outputs)}), name
+        if written and "FloatStatus" not in name:  # the register is ordered by Depend
+            assert definition.side_effect == "mem", name
+    views = {name for name in names() if find(name).view}
+    assert views == {"Depend", "Load", "StopGradient", "ExpandDims", "Flatten", "Reshape", "Squeeze"}
