@@ -113,7 +113,7 @@ def _folded(operands: Sequence[Any], result: Array) -> float:
 
 
 def _contracted(operands: Sequence[Any], result: Array) -> float:
-    return 2.0 * float(max(operands[0].shape, default=1)) + 2.0
+    return 2.0 * float(max(operands[0].shape)) + 2.0
 
 
 # operators whose only rounding is the correct rounding of the result

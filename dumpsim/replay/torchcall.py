@@ -228,7 +228,7 @@ def _worst(dumped: Array, made: Array, move: Array, unit: float, slot: int) -> E
     size = np.where(np.isfinite(made), np.abs(made), 0.0)
     explained = np.where(known, _ROUNDINGS * (move + mean + unit * size) + np.finfo(np.float32).tiny, np.inf)
     error = np.where(known & np.isnan(error), np.inf, error)
-    ratio = np.where(known & (error > 0), error / explained, 0.0)
+    ratio = np.where(known, error / explained, 0.0)
     at = int(np.argmax(ratio))
     place = ", ".join(map(str, np.unravel_index(at, ratio.shape)))
     verdict = "suspect" if ratio.flat[at] > 1 else "ok"

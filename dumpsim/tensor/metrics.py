@@ -270,7 +270,7 @@ def _block(array: Array, start: int, stop: int) -> Floats:
     if array.flags.c_contiguous and array.flags.aligned:
         piece = array.reshape(-1)[start:stop]
     else:
-        (piece,) = slabs(array, array.dtype.newbyteorder("="), stop - start, start, stop)
+        (piece,) = slabs(array, array.dtype.newbyteorder("="), stop, start, stop)
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, as in the tool
         return np.ascontiguousarray(piece, np.float32)
 

@@ -49,7 +49,11 @@ def test_an_element_is_judged_by_what_its_last_bits_move():
             assert (found.verdict, found.reason) == (verdict, f"output.3[{at}]" if verdict == "suspect" else "")
             assert found.error == pytest.approx(allowed[at] * factor)
             assert found.explained == pytest.approx(allowed[at])
-    assert _worst(np.array([]), np.array([]), np.array([]), unit, 0).verdict == "ok"
+    assert _worst(np.array([]), np.array([]), np.array([]), unit, 0) == Evidence(0.0, 0.0, "ok")
+    edge = np.array([1.0 + 32 * unit])  # exactly what is explained
+    assert _worst(edge, np.array([1.0]), np.zeros(1), unit, 0) == Evidence(32 * unit, 32 * unit, "ok")
+    lost = _worst(np.array([3.0]), np.array([np.inf]), np.zeros(1), unit, 0)
+    assert lost == Evidence(np.inf, tiny, "suspect", "output.0[0]")  # an infinity has no last bit
     odd = np.array([np.nan, np.inf])
     assert _worst(odd, odd, np.zeros(2), unit, 0).verdict == "ok"
     assert _worst(np.array([np.inf, 1.0]), np.array([2.0, 1.0]), np.zeros(2), unit, 0).reason == "output.0[0]"
