@@ -285,7 +285,8 @@ def test_a_job_in_the_background_has_no_terminal(tmp_path, capfd, forked):
 
 
 def test_a_job_in_the_background_that_fails_leaves_nothing_behind(tmp_path, capfd, forked, monkeypatch):
-    found = job(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 100", join=False, ranks=(0,))
+    # a child of the worker, which does not end with the launcher by itself
+    found = job(tmp_path, f"sleep 100 & echo $! > {tmp_path}/pid; wait", join=False, ranks=(0,))
 
     def fail(*, stop):
         assert stop is False
@@ -297,8 +298,12 @@ def test_a_job_in_the_background_that_fails_leaves_nothing_behind(tmp_path, capf
     monkeypatch.setattr(found, "_wait", fail)
     assert found.run() == 0  # it has started
     assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 1
-    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
     assert not os.path.exists((tmp_path / "accounts").read_text())
+    child = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    deadline = time.monotonic() + 5
+    while child.exists() and ") Z " not in child.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_all_the_others_of_a_job_in_the_background_run_on(tmp_path, capfd, forked):

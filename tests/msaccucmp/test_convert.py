@@ -420,3 +420,15 @@ def test_bits_without_a_shape_are_eight_a_byte(tmp_path, dump):
     raw = np.array([0b10100000, 0b00000001, 0xFF], np.uint8)
     assert convert(dump([item(raw.tobytes(), dtype="uint1", shape=())]), tmp_path / "out") == 0
     assert np.load(tmp_path / "out" / f"{STEM}.input.0.npy").tolist() == np.unpackbits(raw).tolist()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_tool_finds_its_package_when_it_is_run_by_its_path(monkeypatch, known):
+    """Python puts the file's own directory first, where modules have the names of standard ones."""
+    from dumpsim import msaccucmp
+
+    own = Path(msaccucmp.__file__).resolve().parent
+    others = ["", "/elsewhere", *([str(own.parent)] if known else [])]
+    monkeypatch.setattr(sys, "path", [str(own), *others])
+    msaccucmp._by_path()
+    assert sys.path == ["", "/elsewhere", str(own.parent)]
