@@ -219,7 +219,7 @@ def test_index_errors():
         Tensor(X)[2]
     with pytest.raises(IndexError, match="too many indices"):
         Tensor(X)[0, 0, 0]
-    with pytest.raises(ValueError, match="zero"):
+    with pytest.raises(ValueError, match="'strides' cannot contain 0"):
         Tensor(X)[::0]
     with pytest.raises(UnsupportedError, match=r"ops\.gather_nd"):
         Tensor(X)[None, [0]]

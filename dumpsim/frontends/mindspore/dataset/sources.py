@@ -46,6 +46,7 @@ class Source(Dataset):
             raise ScriptValueError(f"shard_id {shard_id} is not within the required interval of [0, {num_shards - 1}].")
         super().__init__([], columns)
         self.shuffled = shuffle
+        num_samples = num_samples or None  # 0 is all rows [2.10 observed]
         self.num_samples = num_samples
         self.shards = num_shards or 1
         self.shard = shard_id or 0

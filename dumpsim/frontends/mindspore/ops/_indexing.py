@@ -90,7 +90,7 @@ def _by_slices(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     if named > tensor.ndim:
         raise _OutOfRangeError(f"too many indices for tensor of dimension{tensor.ndim}")
     if items.count(Ellipsis) > 1:
-        raise _OutOfRangeError("An index can only have a single ellipsis ('...')")
+        raise _OutOfRangeError("An index can only have a single ellipsis('...')")
     if Ellipsis in items:
         dots = items.index(Ellipsis)
         trailing = sum(item is not None for item in items[dots + 1 :])
@@ -115,7 +115,7 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
         if isinstance(item, slice):
             step = 1 if item.step is None else int(item.step)
             if step == 0:
-                raise ScriptValueError("slice step cannot be zero", where="Tensor index")
+                raise ScriptValueError("For 'StridedSlice', 'strides' cannot contain 0")
             if item.start is None:
                 begin_mask |= 1 << axis
             if item.stop is None:

@@ -45,8 +45,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     norm = single("Sqrt", [single("AddN", [squares]) if len(squares) > 1 else squares[0]])
     bound = Tensor(np.array([clip_norm], norm._dtype.numpy))
     limit = single("Select", [single("GreaterEqual", [norm, bound]), norm, bound])
-    clipped = [_shaped(div(mul(tensor, bound), limit), tensor) for tensor in x]
-    return clipped if isinstance(x, list) else tuple(clipped)
+    return tuple(_shaped(div(mul(tensor, bound), limit), tensor) for tensor in x)
 
 
 def _square(tensor: Tensor) -> Tensor:

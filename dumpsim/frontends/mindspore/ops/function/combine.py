@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._checkparam import check_positive_int, check_value_type
 from dumpsim.frontends.mindspore.common import dtype as mstype
@@ -92,7 +92,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     if not isinstance(tensors, (tuple, list)):
         raise ScriptTypeError(f"For hstack, the input must be list or tuple, but got {type_text(tensors)}.")
     if not tensors:
-        raise ScriptValueError("For hstack, the input can not be empty.")
+        raise ScriptValueError("For hstack, the input must have at least 1 tensor, but got 0.")
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise ScriptTypeError(f"For hstack, the input element must be tensor, but got {type_text(tensor)}.")
@@ -106,11 +106,11 @@ def trace(input: Tensor) -> Tensor:
 
     Raises
     ------
-    ValueError
+    RuntimeError
         For a tensor that is not a matrix.
     """
     if input.ndim != 2:
-        raise ScriptValueError(f"For 'trace', 'input' must have 2 dimensions, but got {input.ndim}.")
+        raise ScriptRuntimeError(f"For Primitive[Trace], the rank of the input must be 2, but got {input.ndim}!")
     ones = Tensor(np.eye(input.shape[0], input.shape[1]), input.dtype)
     return single("SumExt", [mul(input, ones), (), False, None])
 

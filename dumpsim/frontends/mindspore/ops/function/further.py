@@ -79,7 +79,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         For an equation that does not fit the operands.
     """
     if not isinstance(equation, str):
-        raise ScriptTypeError(f"For 'einsum', 'equation' must be a str, but got {type(equation).__name__}.")
+        raise ScriptTypeError("the equation must be str!")
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
     return single("Einsum", [tuple(tensors)], {"equation": equation})
 

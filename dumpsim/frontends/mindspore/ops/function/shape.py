@@ -167,7 +167,9 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
         return reshape(input, (1,))
     if input.ndim == 1 and (start_dim, end_dim) == (1, -1):
         return input
-    first, last = _axis(start_dim, input.ndim), _axis(end_dim, input.ndim)
+    if not all(-input.ndim <= axis < input.ndim for axis in (start_dim, end_dim)):
+        raise ScriptValueError("'start_dim' or 'end_dim' out of range.")
+    first, last = start_dim % input.ndim, end_dim % input.ndim
     if first > last:
         raise ScriptValueError("For 'flatten', 'start_dim' cannot come after 'end_dim'.")
     if input.ndim == 1 or first == last:
@@ -206,7 +208,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     members = tuple(tensors)
     if not members:
-        raise ScriptValueError("For 'concat', the input must not be empty.")
+        raise ScriptValueError("For primitive[Concat], the elements size must be greater than 0, but got 0.")
     if len({member._dtype.name for member in members}) > 1:
         members = tuple(promote("Concat", *members))
     return inner_single("Concat", [members, axis])
@@ -253,7 +255,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
         raise ScriptTypeError(f"expect `tensor` is a Tensor, but got {type_text(tensor)}")
     if type(axis) is not int:
         raise ScriptTypeError(f"Type of Argument `axis` should be integer but got {type_text(axis)}")
-    extent = tensor.shape[_axis(axis, tensor.ndim)]
+    extent = tensor.shape[_bounded(axis, tensor.ndim)]
     if isinstance(split_size_or_sections, int):
         piece = split_size_or_sections
         if piece <= 0:
@@ -267,6 +269,13 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
             f"The sum of 'split_size_or_sections' should be equal to {extent}, but got {sum(sizes)}."
         )
     return tuple(_cut(tensor, axis, sum(sizes[:n]), sizes[n]) for n in range(len(sizes)))
+
+
+def _bounded(axis: int, rank: int) -> int:
+    """Return an axis, counted from 0, with numpy's words where there is none."""
+    if not -rank <= axis < rank:
+        raise ScriptValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
 
 
 def _cut(tensor: Tensor, axis: int, start: int, length: int) -> Tensor:
@@ -290,7 +299,7 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
         raise ScriptTypeError(f"For ops.chunk, the axis should be int, , but got {type_text(axis)}.")
     if type(chunks) is not int:
         raise ScriptTypeError(f"For ops.chunk type of argument `chunks` should be integer, but got {type_text(chunks)}")
-    at = _axis(axis, input.ndim)
+    at = _bounded(axis, input.ndim)
     return _pieces(input, at, -(-input.shape[at] // chunks))
 
 
@@ -356,7 +365,12 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
     if type(rep) is not int:
         raise ScriptTypeError(f"For 'repeat_elements', the 'rep' must be 'int',  but got '{type(rep).__name__}'.")
     check_is_int(axis, "axis", "repeat_elements")
-    at = _axis(axis, x.ndim)
+    if not -x.ndim <= axis < x.ndim:
+        raise ScriptValueError(
+            f"For 'repeat_elements', the 'axis' must be in range of [-{x.ndim}, {x.ndim}), but got {axis} with type "
+            "'int'."
+        )
+    at = axis % x.ndim
     wide = tile(expand_dims(x, at + 1), (*[1] * (at + 1), rep, *[1] * (x.ndim - at - 1)))
     return reshape(wide, (*x.shape[:at], x.shape[at] * rep, *x.shape[at + 1 :]))
 
