@@ -198,8 +198,6 @@ class Scan:
         got = [one for one in run.tensors if one.entry.io == "input"]
         if "nan" in made and any(one.infinite for one in got):
             return self._report(run, "made", made, "infinite", "output")
-        if basis == "inputs" and any(one.counted for one in got):
-            basis = "statistics"
         return self._report(run, "made", made, basis, "output", self._caveat(run.operator, basis))
 
     def _reads(self, one: Operator) -> Sequence[str]:
