@@ -46,6 +46,13 @@ def choice(value: Any, allowed: Sequence[str], name: str, owner: str) -> str:
     return str(value)
 
 
+def number_type(value: Any, name: str, kinds: Sequence[Any], owner: str) -> None:
+    """Refuse a tensor of another number type."""
+    if value.dtype not in kinds:
+        wanted = f"one of {list(kinds)!r}" if len(kinds) > 1 else str(kinds[0])
+        raise ScriptTypeError(f"For '{owner}', the '{name}' should be {wanted}, but got '{value.dtype!r}'.")
+
+
 def pair(value: Any) -> Any:
     """Return an int twice, and a tuple unchanged."""
     if not isinstance(value, (int, tuple)):

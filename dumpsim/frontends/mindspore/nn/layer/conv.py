@@ -46,11 +46,12 @@ class _Conv(Cell):
         owner = self.cls_name
         self.in_channels = _check.positive_int(in_channels, "in_channels", owner)
         self.out_channels = _check.positive_int(out_channels, "out_channels", owner)
-        self.group = _check.positive_int(group, "group", owner)
+        self.group = _group(group) if transposed else _check.positive_int(group, "group", owner)
         self.kernel_size = _check.positive_pair(kernel_size, "kernel_size", owner)
         self.stride = _check.positive_pair(stride, "stride", owner)
         self.dilation = _check.positive_pair(dilation, "dilation", owner)
-        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", "Conv2D")  # the primitive's text
+        of_modes = "Conv2D" if owner == "Conv2d" else owner  # there the primitive is the first to look
+        self.pad_mode = _check.choice(pad_mode, ["valid", "same", "pad"], "pad_mode", of_modes)
         self.data_format = _check.choice(data_format, ["NCHW", "NHWC", "NCDHW"], "format", owner)
         target = get_context("device_target")
         if self.data_format == "NHWC" and target != "GPU":
@@ -59,7 +60,10 @@ class _Conv(Cell):
                 f"the platform is {target}."
             )
         self.padding = _padding(padding, owner)
-        if in_channels % group or out_channels % group:
+        if transposed:
+            _divisible(in_channels, "in_channels", group, owner)
+            _divisible(out_channels, "out_channels", group, owner)
+        elif in_channels % group or out_channels % group:
             raise ScriptValueError(
                 "The argument 'group' should be divisible by 'in_channels' and 'out_channels', "
                 f"but got group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
@@ -268,17 +272,25 @@ class Conv2dTranspose(_Conv):
         bias_init: Any = None,
         dtype: DType = mstype.float32,
     ) -> None:
+        owner = type(self).__name__
+        for name, value, count in (("padding", padding, 4), ("output_padding", output_padding, 2)):
+            _check.typed(value, name, [int, tuple], owner)
+            if isinstance(value, tuple) and len(value) != count:
+                raise ScriptValueError(
+                    f"For '{owner}', the '{name} size' must be int and must = {count}, but got '{len(value)}' with "
+                    "type 'int'."
+                )
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
             weight_init, bias_init, "NCHW", dtype, transposed=True,
         )  # fmt: skip
+        if self.pad_mode != "pad" and padding not in (0, (0, 0, 0, 0)):
+            raise ScriptValueError(
+                f"For 'Conv2DTranspose', the 'pad' must be zero or (0, 0, 0, 0) when 'pad_mode' is not \"pad\", "
+                f"but got 'pad' is {padding} and 'pad_mode' is {pad_mode}."
+            )
         self.output_padding = output_padding
         trailing = _check.pair(output_padding)
-        for amount, step, spread in zip(trailing, self.stride, self.dilation, strict=True):
-            if not 0 <= amount < max(step, spread):
-                raise ScriptValueError("output_padding must be in range of [0, max(stride, dilation)).")
-        if any(trailing) and pad_mode != "pad":
-            raise ScriptValueError("when output_padding is not zero, pad_mode must be 'pad'")
         self.shape = ops.Shape()
         self.conv2d_transpose = _Conv2DTranspose(out_channel=in_channels, **self._settings)
         self.bias_add = ops.BiasAdd()
@@ -304,7 +316,18 @@ class Conv2dTranspose(_Conv):
             conv2d_trans_ret = self.bias_add(conv2d_trans_ret, self.bias)
         if isinstance(self.output_padding, int) and self.output_padding == 0:
             return conv2d_trans_ret
+        self._check_output_padding()
         return self.pad(conv2d_trans_ret)
+
+    def _check_output_padding(self) -> None:
+        """Refuse more zeros than a stride or dilation skips, when the layer is called. [source nn.layer 2.10]"""
+        several = isinstance(self.output_padding, tuple)
+        for at, amount in enumerate(_check.pair(self.output_padding)):
+            if not 0 <= amount < max(self.stride[at], self.dilation[at]):
+                name, axis = f"output_padding[{at}]" if several else "output_padding", "hw"[at]
+                raise ScriptValueError(f"{name} must be in range of [0, max(stride_{axis}, dilation_{axis})).")
+        if any(_check.pair(self.output_padding)) and self.pad_mode != "pad":
+            raise ScriptValueError("when output_padding is not zero, pad_mode must be 'pad'")
 
 
 def _of_height_1(weight: Any, owner: str) -> Any:
@@ -316,6 +339,23 @@ def _of_height_1(weight: Any, owner: str) -> Any:
             f"For '{owner}', the 'weight_init_shape' must be int and must = 3, but got '{weight.ndim}' with type 'int'."
         )
     return Tensor(weight.asnumpy()[:, :, None, :])
+
+
+def _group(group: Any) -> int:
+    """Check the groups of a transposed convolution, whose errors name nothing. [2.10 observed]"""
+    if isinstance(group, bool) or not isinstance(group, int):
+        raise ScriptTypeError(f"The input value must be int, but got '{type(group).__name__}'")
+    if group <= 0:
+        raise ScriptValueError(f"The input value must be int and must > 0, but got '{group}' with type 'int'.")
+    return group
+
+
+def _divisible(channels: int, name: str, group: int, owner: str) -> None:
+    if channels % group:
+        raise ScriptValueError(
+            f"For '{owner}', the '{name}' must be divisible by attr 'group', but got '{name}': {channels} and "
+            f"'group': {group}."
+        )
 
 
 def _padding(padding: Any, owner: str) -> Any:

@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+_HALF_OR_SINGLE = (mstype.float16, mstype.float32)
+
+
 class LossBase(Cell):
     """Base of the losses: reduces a tensor of losses.
 
@@ -84,6 +87,12 @@ class LossBase(Cell):
 def _tensor(name: str, value: Any, owner: str) -> None:
     if not isinstance(value, Tensor):
         raise ScriptTypeError(f"For '{owner}', the '{name}' must be '{Tensor}', but got '{type(value)}'", where=name)
+
+
+def _class_weights(weight: Any, owner: str) -> None:
+    if weight is not None:
+        _check.typed(weight, "weight", [Tensor], owner)
+        _check.number_type(weight, "weight", _HALF_OR_SINGLE, owner)
 
 
 class MSELoss(LossBase):
@@ -165,6 +174,12 @@ class CrossEntropyLoss(LossBase):
         super().__init__(reduction)
         _check.typed(ignore_index, "ignore_index", [int], self.cls_name)
         _check.typed(label_smoothing, "label_smoothing", [float], self.cls_name)
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'label_smoothing' must be in range of [0.0, 1.0], but got "
+                f"{label_smoothing} with type 'float'."
+            )
+        _class_weights(weight, self.cls_name)
         self.weight = weight
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -173,7 +188,31 @@ class CrossEntropyLoss(LossBase):
     def construct(self, logits: Any, labels: Any) -> Any:
         _tensor("logits", logits, self.cls_name)
         _tensor("labels", labels, self.cls_name)
+        self._check_inputs(logits, labels)
         return ops.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+
+    def _check_inputs(self, logits: Any, labels: Any) -> None:
+        """Refuse number types and shapes that do not go together. [source nn.loss 2.10]"""
+        owner = f"For '{self.cls_name}', the"
+        _check.number_type(logits, "logits", _HALF_OR_SINGLE, self.cls_name)
+        if logits.ndim == labels.ndim:
+            _check.number_type(labels, "labels", _HALF_OR_SINGLE, self.cls_name)
+            wanted, form = logits.shape, "(N, C, d_0, d_1, ...)"
+        elif logits.ndim == labels.ndim + 1:
+            _check.number_type(labels, "labels", [mstype.int32], self.cls_name)
+            wanted, form = logits.shape[:1] * (logits.ndim > 1) + logits.shape[2:], "(N, d_0, d_1, ...)"
+        else:
+            raise ScriptValueError(
+                f"{owner} rank of 'logits' and 'labels' should be:\n"
+                "1. 'logits.ndim == labels.ndim' for probabilities, \n"
+                "2. 'logits.ndim - 1 == labels.ndim' for class indices, \n"
+                f"but get 'logits' rank: {logits.ndim} and 'labels' rank: {labels.ndim}."
+            )
+        if wanted != labels.shape:
+            raise ScriptValueError(
+                f"{owner} shape of 'logits' should be (N, C, d_0, d_1, ...), and the shape of 'labels' should be "
+                f"{form}, but get 'logits' shape: {logits.shape} and 'labels' shape: {labels.shape}."
+            )
 
 
 class NLLLoss(LossBase):
@@ -181,6 +220,8 @@ class NLLLoss(LossBase):
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
+        _check.typed(ignore_index, "ignore_index", [int], self.cls_name)
+        _class_weights(weight, self.cls_name)
         self.weight = weight
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -207,7 +248,7 @@ class BCEWithLogitsLoss(LossBase):
     """Cross entropy of the sigmoid."""
 
     def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None) -> None:
-        super().__init__(reduction)
+        super().__init__()
         self.reduction = reduction
         for name, value in (("weight", weight), ("pos_weight", pos_weight)):
             if isinstance(value, Parameter):
@@ -325,7 +366,7 @@ class KLDivLoss(LossBase):
     """Kullback-Leibler divergence of log-probabilities from probabilities."""
 
     def __init__(self, reduction: str = "mean") -> None:
-        super().__init__("none" if reduction == "batchmean" else reduction)
+        super().__init__()
         self.reduction = reduction
 
     def construct(self, logits: Any, labels: Any) -> Any:
@@ -385,10 +426,16 @@ class HingeEmbeddingLoss(_Reduced):
     """Distances of similar pairs, and the shortfall of dissimilar pairs from a margin."""
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+        super().__init__()
         self.margin = _check.typed(margin, "margin", [float, int], self.cls_name)
+        self.reduction = _check.choice(reduction, ["none", "sum", "mean"], "reduction", self.cls_name)
 
     def construct(self, logits: Any, labels: Any) -> Any:
+        for which, value in (("first", logits), ("second", labels)):
+            if value.dtype.kind != "float":
+                raise ScriptTypeError(
+                    f"For 'HingeEmbeddingLoss', the dtype of the {which} input must be float, but got {value.dtype}."
+                )
         pos = (labels > 0) * logits
         neg_index = labels < 0
         neg = neg_index * logits
@@ -420,13 +467,20 @@ class DiceLoss(LossBase):
 
     def __init__(self, smooth: float = 1e-5) -> None:
         super().__init__()
+        if not isinstance(smooth, float):
+            raise ScriptTypeError(f"The 'smooth' must be float, but got '{type(smooth).__name__}'")
         if smooth <= 0:
-            raise ScriptValueError(f"For '{self.cls_name}', the 'smooth' must be greater than 0, but got {smooth}.")
+            raise ScriptValueError(f"The 'smooth' must be float and must > 0, but got '{smooth}' with type 'float'.")
         self.smooth = smooth
 
     def construct(self, logits: Any, label: Any) -> Any:
         _tensor("logits", logits, self.cls_name)
         _tensor("labels", label, self.cls_name)
+        if logits.shape != label.shape:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'logits_shape' should be = label_shape: {label.shape}, but got "
+                f"{logits.shape}."
+            )
         intersection = self.reduce_sum(self.mul(logits.view(-1), label.view(-1)))
         unionset_part1 = self.reduce_sum(self.mul(logits.view(-1), logits.view(-1)))
         unionset_part2 = self.reduce_sum(self.mul(label.view(-1), label.view(-1)))
@@ -467,6 +521,10 @@ class FocalLoss(LossBase):
     def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.gamma = _check.typed(gamma, "gamma", [float], self.cls_name)
+        if weight is not None and not isinstance(weight, Tensor):
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the type of 'weight' must be a Tensor, but got {type(weight).__name__}."
+            )
         if weight is not None and weight.ndim != 1:
             raise ScriptValueError(
                 f"For '{self.cls_name}', the dimension of 'weight' must be 1, but got {weight.ndim}."
@@ -478,7 +536,33 @@ class FocalLoss(LossBase):
         self.tile = ops.Tile()
         self.logsoftmax = LogSoftmax(1)
 
+    def _check_inputs(self, logits: Any, labels: Any) -> None:
+        """Refuse axes, channels and number types that do not go together. [source nn.loss 2.10]"""
+        _tensor("logits", logits, self.cls_name)
+        _tensor("labels", labels, self.cls_name)
+        owner = f"For '{self.cls_name}', the"
+        for name, value in (("logits", logits), ("labels", labels)):
+            if not 2 <= value.ndim <= 4:
+                raise ScriptValueError(
+                    f"{owner} dimensions of '{name}' must be in [2, 4], but got dimension of '{name}' {value.ndim}."
+                )
+        if logits.ndim != labels.ndim:
+            raise ScriptValueError(
+                f"{owner} dimensions of 'logits' and 'labels' must be equal, but got dimension of 'logits' "
+                f"{logits.ndim} and dimension of 'labels' {labels.ndim}."
+            )
+        classes, given = logits.shape[1], labels.shape[1]
+        if classes == 1:
+            raise ScriptValueError(f"{owner} 'logits'.shape[1] cannot be one, but got {classes}.")
+        if given not in (1, classes):
+            raise ScriptValueError(
+                f"{owner} 'labels'.shape[1] must be one or equal to 'logits'.shape[1]: {classes}, but got {given}."
+            )
+        kinds = (mstype.int32, mstype.int64, mstype.float16, mstype.float32)
+        _check.number_type(labels, "labels", kinds, self.cls_name)
+
     def construct(self, logits: Any, labels: Any) -> Any:
+        self._check_inputs(logits, labels)
         sparse = labels.shape[1] == 1
         if logits.ndim > 2:
             logits = logits.view(logits.shape[0], logits.shape[1], -1)

@@ -220,7 +220,8 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     """Kullback-Leibler divergence of log-probabilities from probabilities."""
     if reduction not in ("none", "mean", "sum", "batchmean"):
         raise ScriptValueError(
-            f"unknown reduction {reduction!r}", where="ops.kl_div", allowed=("none", "mean", "sum", "batchmean")
+            "For 'KLDivLoss', the 'reduction' must be str and must be in '['none', 'mean', 'batchmean', 'sum']', but "
+            f"got '{reduction}'."
         )
     if reduction == "batchmean":
         return divs(single("KLDivLoss", [logits, labels], {"reduction": "sum"}), logits.shape[0])
