@@ -1,6 +1,7 @@
 """Histograms against numpy's."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -28,3 +29,11 @@ def test_chunks_do_not_matter(monkeypatch):
 def test_nothing_finite():
     assert histogram(np.array([np.nan, np.inf]), 3)[1].tolist() == [0, 0, 0]
     assert histogram(np.zeros(0), 3)[1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, np.inf, -np.inf]])
+def test_without_finite_values_the_edges_are_those_of_numpy(values):
+    edges, counts = histogram(np.array(values, np.float32), 4)
+    wanted_counts, wanted_edges = np.histogram([], 4)
+    assert edges.tolist() == wanted_edges.tolist()
+    assert counts.tolist() == wanted_counts.tolist() == [0] * 4

@@ -258,6 +258,7 @@ class Converter:
             self._symbols.setdefault(str(known), made)
             self.graph.symbols[made.node.name, made.index] = known
         elif isinstance(known, torch.SymFloat):
+            made.output.dtype = torch.float32
             self.graph.fractions[made.node.name, made.index] = known
 
     def _run(
