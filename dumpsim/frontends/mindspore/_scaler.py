@@ -22,7 +22,7 @@ def _each(inputs: Any, scale: Any) -> Any:
 
 
 def _scale(value: Any) -> Parameter:
-    """Return the scale of a loss; what is none is refused with MindSpore's texts."""
+    """Return the scale of a loss; other values are refused with MindSpore's texts."""
     check_value_type("scale_value", value, [float, int])
     if value < 1.0:
         raise ScriptValueError(f"The argument 'scale_value' must be > 1, but got {value}")
@@ -89,12 +89,13 @@ class DynamicLossScaler(StaticLossScaler):
 
     def adjust(self, grads_finite: Any) -> bool:
         """Adjust the scale after a step; `grads_finite` is the result of `amp.all_finite` for its gradients."""
-        finite = grads_finite if isinstance(grads_finite, Tensor) else Tensor(bool(grads_finite))
         grown = ops.mul(self.scale_value, float(self.scale_factor))
         due = ops.logical_and(ops.equal(self.counter, self.scale_window - 1), ops.isfinite(grown))
         shrunk = ops.maximum(ops.div(self.scale_value, float(self.scale_factor)), 1.0)
-        scale = ops.select(finite, ops.select(due, grown, self.scale_value), shrunk)
-        counted = ops.mul(ops.floor_mod(ops.add(self.counter, 1), self.scale_window), ops.cast(finite, mstype.int32))
+        scale = ops.select(grads_finite, ops.select(due, grown, self.scale_value), shrunk)
+        counted = ops.mul(
+            ops.floor_mod(ops.add(self.counter, 1), self.scale_window), ops.cast(grads_finite, mstype.int32)
+        )
         ops.assign(self.scale_value, scale)
         ops.assign(self.counter, counted)
         return True

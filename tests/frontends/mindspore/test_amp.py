@@ -65,3 +65,20 @@ def test_the_scale_is_a_tensor_or_a_cell(session):
 def test_levels_that_rewrite_the_network_are_refused(level):
     with pytest.raises(UnsupportedError, match=level):
         amp.auto_mixed_precision(nn.Dense(2, 2), level)
+
+
+def test_scales_are_adjusted_by_tensors_alone_and_in_graphs_too(session):
+    """[2.10 observed]"""
+    scaler = amp.DynamicLossScaler(8, 2, 1)
+    for finite in (False, True, np.bool_(False), 0):
+        with pytest.raises(TypeError, match=r'Failed calling Select with "Select\(\)\(condition='):
+            scaler.adjust(finite)
+
+    @ms.jit
+    def step(x):
+        return scaler.adjust(amp.all_finite([x]))
+
+    assert step(Tensor([1.0, np.inf], ms.float32)) is True
+    assert scaler.scale_value.asnumpy() == 4.0
+    step(Tensor([1.0, 2.0], ms.float32))
+    assert scaler.scale_value.asnumpy() == 8.0
