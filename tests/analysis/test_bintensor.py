@@ -167,6 +167,14 @@ def test_types_without_values_give_their_bytes(tmp_path):
             entry.array()
 
 
+def test_dimensions_beyond_2_to_the_48_are_forged_even_without_elements(tmp_path):
+    entry = tensor(tmp_path, b"", 1, 2, (0, 1 << 48))
+    assert entry.array().shape == (0, 1 << 48)
+    entry = tensor(tmp_path, b"", 1, 2, (0, (1 << 48) + 1))
+    with pytest.raises(UnreadableError, match="output 0: float32 of shape"):
+        entry.array()
+
+
 @pytest.mark.parametrize(
     ("shape", "size"), [((2, 3), 20), ((2, 3), 28), ((2**63, 2**63), 24), ((0, 2**63), 0), ((2**64 - 1, 2), 24)]
 )

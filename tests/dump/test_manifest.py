@@ -1,6 +1,9 @@
 """The spool of the manifest: every entry, in its order, whatever their number."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from pydantic import ValidationError
@@ -42,3 +45,24 @@ def test_a_manifest_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
     with pytest.raises(DumpWriteError, match=r"manifest\.json: cannot be written: Is a directory"):
         Spool().finish(HEAD, str(tmp_path / "manifest.json"))
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+AT_EXIT = """
+import atexit
+import sys
+from dumpsim.dump.manifest import Manifest, Spool
+
+spool = Spool()
+atexit.register(lambda: spool.finish(Manifest.model_validate_json(sys.argv[1]), sys.argv[2]))  # as a run does
+for index in range(300):
+    spool.add(f"{index}.npy", "Default/Add-op0", index, 0, 4096, 1, "DefaultFormat", "x")
+"""
+
+
+def test_entries_on_disk_are_there_until_the_end_of_the_program(tmp_path):
+    path = tmp_path / "manifest.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", AT_EXIT, HEAD.model_dump_json(), str(path)]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert process.stderr == ""
+    assert [entry["path"] for entry in json.loads(path.read_text())["files"]] == [f"{n}.npy" for n in range(300)]

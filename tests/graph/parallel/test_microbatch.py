@@ -142,3 +142,13 @@ def test_without_ends_in_the_backward_pass_nothing_waits():
     before = list(graph.trail)
     run_in_turn(graph)
     assert graph.trail == before
+
+
+def test_nodes_that_wait_for_nothing_come_with_their_part_and_those_of_no_part_after_it():
+    _, _, backward, graph = training(2)
+    early = node("Exp", X, primal={"micro": 1})
+    bare = Node(op_type="Neg", operands=[X], abstract=KIND)
+    graph.trail[:0] = [bare, early]
+    order = run_in_turn(graph).trail
+    assert order.index(backward[0]) < order.index(early)
+    assert order.index(backward[0]) < order.index(bare)
