@@ -270,7 +270,7 @@ def test_an_optimizer_is_suspected_after_a_step_that_agrees(tmp_path):
 
 
 def test_an_argument_that_differs_is_named_only_for_a_difference_of_its_call(tmp_path):
-    """Numbers of the script: three are told, and a call whose results agree is not blamed for them."""
+    """Three numbers of the script are reported; a call whose results agree is not blamed for them."""
 
     def tree(side, numbers, scale):
         records = [("Functional_f_0_forward_input.0", G)]

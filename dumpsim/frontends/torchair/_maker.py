@@ -210,14 +210,14 @@ class Maker:
         """Return all outputs of a node."""
         return [made[at] for at in range(len(made.node.outputs))]
 
-    def _constant(self, kind: str, at: int, behind: int, value: Any, types: Sequence[torch.dtype]) -> Ref:
-        """Make the Const of an operand that is not a tensor; `at` and `behind` are its index from either end.
+    def _constant(self, kind: str, at: int, from_end: int, value: Any, types: Sequence[torch.dtype]) -> Ref:
+        """Make the Const of an operand that is not a tensor; `at` and `from_end` are its index from either end.
 
         A number takes the type of the tensors beside it that are of its kind, and two such types are an error. Helpers
         have no type in the real converters. [source ge_graph auto_type_promotion]
         """
         indices = _INDICES.get(kind, ())
-        if at in indices or behind in indices:
+        if at in indices or from_end in indices:
             return self.const(value, torch.int64)
         numbers = value if isinstance(value, (list, tuple)) else [value]
         if isinstance(value, SymbolList) or any(isinstance(one, Ref) for one in numbers):

@@ -272,7 +272,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
 
 
 def _bounded(axis: int, rank: int) -> int:
-    """Return an axis, counted from 0, with numpy's words where there is none."""
+    """Return an axis, counted from 0; one that does not exist is refused with numpy's words."""
     if not -rank <= axis < rank:
         raise ScriptValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
     return axis % rank
