@@ -190,7 +190,7 @@ def _top(end: Any) -> Any:
     """Return the end of a slice; that of a whole dimension is the largest int32."""
     if isinstance(end, int) and _INT32_MAX < end < sys.maxsize:
         raise Refused(RuntimeError("ge.StridedSliceV2 does not support shapes exceeding the INT32_MAX!"))
-    return _INT32_MAX if end is None or end is sys.maxsize or (isinstance(end, int) and end > _INT32_MAX) else end
+    return _INT32_MAX if end is None or (isinstance(end, int) and end > _INT32_MAX) else end
 
 
 def spliced(m: "Maker", value: Ref, part: Ref, dim: int, start: Any, end: Any, step: Any) -> Ref:
