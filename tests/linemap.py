@@ -2,8 +2,8 @@
 
 ``python tests/mutate.py --record FILE [PYTEST ARGUMENT ...]`` runs the tests with this module as a plugin of pytest and
 adds what they executed to FILE: the tests with their seconds, the lines of each, and the sources as they were. Programs
-that a test starts are recorded too, where they inherit its environment. ``LineMap`` reads such a file; sources that
-have changed since are matched line by line.
+that a test starts are recorded too. ``LineMap`` reads such a file; sources that have changed since are matched line by
+line.
 """
 
 import ast
@@ -17,14 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 _FILE = "DUMPSIM_LINEMAP_FILE"  # where a process of the recording writes, without the suffix
 _CHOICE = "DUMPSIM_LINEMAP_TESTS"  # a list of tests: run these, in this order
 _TEST = "DUMPSIM_LINEMAP_TEST"  # the test that runs, for the programs that it starts
+_START_FILE = "COVERAGE_PROCESS_START"
 _FIXTURE = "fixture "
 _START = f"""
 import os
@@ -61,7 +63,7 @@ def record(root: Path, file: Path, arguments: Sequence[str]) -> int:
         (root / "sitecustomize.py").write_text(_START)  # programs of the tests find the checkout by PYTHONPATH
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MS_", "DUMPSIM"))}
         environment |= {"PYTHONPATH": str(root), "PWD": str(root), _FILE: str(folder / "tests")}
-        environment["COVERAGE_PROCESS_START"] = str(settings)
+        environment[_START_FILE] = str(settings)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.linemap", *arguments]
         code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
         everything = coverage.CoverageData(basename=str(folder / "all"))
@@ -133,16 +135,26 @@ def _short(path: str, root: Path) -> str:
     return Path(path).relative_to(root).as_posix()
 
 
+class _Program(subprocess.Popen[bytes]):
+    """A program whose lines are recorded, whatever environment a test gives it."""
+
+    def __init__(self, *arguments: Any, env: Mapping[str, str] | None = None, **keywords: Any) -> None:
+        if env is not None:
+            env = {**env, **{name: os.environ[name] for name in (_START_FILE, _TEST) if name in os.environ}}
+        super().__init__(*arguments, env=env, **keywords)
+
+
 class _Recorder:
     """Tell coverage which test runs, and count its seconds."""
 
     def __init__(self, file: str) -> None:
         import coverage
 
-        self._coverage = coverage.Coverage(config_file=os.environ["COVERAGE_PROCESS_START"], data_suffix=True)
+        self._coverage = coverage.Coverage(config_file=os.environ[_START_FILE], data_suffix=True)
         self._coverage.start()
         self._file = Path(f"{file}.{os.getpid()}")
         self._context = ""
+        subprocess.Popen = _Program  # type: ignore[misc]
 
     def _switch(self, context: str) -> None:
         self._context = context
