@@ -9,7 +9,7 @@ EXTRAS = {
     "dask": ("distributed",),
     "mpi": ("mpi4py",),
     "docs": ("mkdocs", "material", "mkdocstrings"),
-    "dev": ("transformers", "grimp"),
+    "dev": ("transformers", "grimp", "coverage"),
 }
 
 

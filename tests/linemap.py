@@ -265,20 +265,25 @@ class LineMap:
         """Tests that execute a line, and then others of the same files, each group in the order to run them.
 
         A statement outside of functions runs when its module is imported. For it, the first group are the tests that
-        execute a function which names what it defines, the second all that execute a function of the module. For a line
-        that nothing is known to execute, the second group are those, too: a process that was killed recorded nothing.
+        call what stands beside it, as in an entry of a table, and those that execute a function which names what it
+        defines, here or else in another module; the second are all that execute a function of the module. A function
+        that a module calls when it is imported is treated alike. For a line that nothing is known to execute, the
+        second group are all of the module, too: a process that was killed recorded nothing.
         """
         module = self.module(path)
         first, others = module.around(line)
         near = self._ordered(path, module.executing(first))
         if others is not None:
+            near = [*self._ordered(path, module.beside(line)), *near]
+            near = near or self._ordered(path, self._elsewhere(path, module.defined(line)))
             far = module.executing(others) or self._importing(path)
-        elif not near:
+        elif module.importing().issuperset(near):
+            near = [*self._ordered(path, module.calling(line)), *near]
             far = module.executing(module.functions())
         else:
             files = {name.partition("::")[0] for name in near}
             far = {name for name in self.seconds if name.partition("::")[0] in files}
-        return near, self._ordered(path, far - set(near))
+        return list(dict.fromkeys(near)), self._ordered(path, far - set(near))
 
     def _importing(self, path: str) -> set[str]:
         """Tests of the files that import a module."""
@@ -287,6 +292,20 @@ class LineMap:
         files = {name: self._root / name for name in {test.partition("::")[0] for test in self.seconds}}
         found = {name for name, file in files.items() if file.is_file() and pattern.search(file.read_text("utf-8"))}
         return {test for test in self.seconds if test.partition("::")[0] in found}
+
+    def _elsewhere(self, path: str, names: set[str]) -> set[str]:
+        """Tests that execute a function of another module which imports this one and uses one of these names."""
+        pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names or {' '}))})\b")
+        package, name = path.removesuffix(".py").replace("/", ".").rpartition(".")[::2]
+        imports = re.compile(rf"^\s*(?:from|import) {re.escape(package)}(?:\.| import .*\b){name}\b", re.MULTILINE)
+        found = set()
+        for (other,) in self._data.execute("select path from source where path != ?", (path,)).fetchall():
+            file = self._root / other
+            text = file.read_text("utf-8") if file.is_file() else ""
+            if imports.search(text) and pattern.search(text):
+                module = self.module(other)
+                found |= module.executing(module.using(names))
+        return found
 
     def _ordered(self, path: str, names: Iterable[str]) -> list[str]:
         """Quick tests first; of a test with parameters one after the other tests' ones, those of the room first."""
@@ -324,13 +343,45 @@ class _Module:
         function, statement = _innermost(self._tree, line)
         if function is not None:
             return _header(statement), None
-        names = _defined(self._tree, line)
-        users = [node for node in self._bodies if names & _names(node)]
-        return set().union(*map(_body, users)), self.functions()
+        return self.using(self.defined(line)), self.functions()
+
+    def defined(self, line: int) -> set[str]:
+        """Names that the statement of a line defines."""
+        return _defined(self._tree, line)
+
+    def using(self, names: set[str]) -> set[int]:
+        """Lines of the functions that use one of these names."""
+        return set().union(*(_body(node) for node in self._bodies if names & _names(node)))
 
     def functions(self) -> set[int]:
         """Lines of all functions."""
         return set().union(*map(_body, self._bodies))
+
+    def importing(self) -> set[str]:
+        """Tests that import the module, or start a program that does."""
+        return self.executing({_first(self._tree.body[-1])})
+
+    def beside(self, line: int) -> set[str]:
+        """Tests that call a function of the innermost expression around a line, as of an entry of a table."""
+        around = [node for node in ast.walk(self._tree) if _first(node) <= line <= _last(node)]
+        for node in sorted(around, key=lambda node: _last(node) - _first(node)):
+            inner, names = list(ast.walk(node)), _names(node)
+            found = self.executing(
+                set().union(*(_body(one) for one in self._bodies if one in inner or one.name in names))
+            )
+            lambdas = {place for one in inner if isinstance(one, ast.Lambda) for place in _body(one)}
+            found |= self.executing(lambdas) - self.importing()
+            if found:
+                return found
+        return set()
+
+    def calling(self, line: int) -> set[str]:
+        """The same for the expressions that call the function of a line when the module is imported."""
+        function, _ = _innermost(self._tree, line)
+        name = getattr(function, "name", "")
+        inside = self.functions()
+        named = [node for node in ast.walk(self._tree) if isinstance(node, ast.Name) and node.id == name]
+        return set().union(*(self.beside(node.lineno) for node in named if node.lineno not in inside))
 
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -362,8 +413,18 @@ def _header(statement: ast.stmt) -> set[int]:
     return set(range(statement.lineno, stop + 1))
 
 
+def _first(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def _last(node: ast.AST) -> int:
+    return getattr(node, "end_lineno", 0)
+
+
 def _body(function: ast.AST) -> set[int]:
     body = function.body  # type: ignore[attr-defined]
+    if isinstance(body, ast.expr):
+        return set(range(_first(body), _last(body) + 1))
     documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
     return {line for node in body[documented:] for line in range(node.lineno, node.end_lineno + 1)}
 
@@ -380,10 +441,11 @@ def _defined(tree: ast.Module, line: int) -> set[str]:
     return names
 
 
-def _names(function: ast.AST) -> set[str]:
-    found = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    found |= {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-    return found | {function.name}  # type: ignore[attr-defined]
+def _names(node: ast.AST) -> set[str]:
+    inner = list(ast.walk(node))
+    found = {one.id for one in inner if isinstance(one, ast.Name)}
+    found |= {one.attr for one in inner if isinstance(one, ast.Attribute)}
+    return found | {one.name for one in inner if isinstance(one, _FUNCTION)}
 
 
 def _bit(bits: bytes, line: int) -> bool:

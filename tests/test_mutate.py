@@ -2,11 +2,11 @@
 
 import ast
 import contextlib
-import importlib.util
 import json
 import re
 import shutil
 import sqlite3
+import sys
 
 import forkrun
 import linemap
@@ -178,6 +178,7 @@ def test_program():
 """
 
 
+@pytest.mark.dev
 def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     (root / "dumpsim" / "core" / "lines.py").write_text(LINES)
     (root / "dumpsim" / "core" / "table.py").write_text("ROWS = 3\n")
@@ -186,12 +187,7 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     for plugin in (forkrun, linemap):
         shutil.copy(plugin.__file__, root / "tests")
     file = tmp_path / "lines.db"
-    code = mutate.main([f"--root={root}", f"--record={file}", "tests"])
-    if importlib.util.find_spec("coverage") is None:
-        assert code == 2
-        assert "needs the package coverage" in capsys.readouterr().err
-        return
-    assert code == 0
+    assert mutate.main([f"--root={root}", f"--record={file}", "tests"]) == 0
     head = "tests/core/test_number.py::"
     every = {head + name for name in ("test_near", "test_program", "test_shared[0]", "test_shared[1]")}
     path = "dumpsim/core/lines.py"
@@ -222,6 +218,72 @@ def test_a_recording_says_which_tests_execute_a_line(root, tmp_path, capsys):
     assert len(re.findall("killed .*return 8\n    tests/core/test_number.py::test_shared", output, re.DOTALL)) == 1
     assert output.count("no test executes this line; 4 of 4 beside it") == 2
     assert "killed 2 of 4 (50.0%)" in output
+
+
+ENTRIES = """
+FIRST = 7
+
+
+def one():
+    return 1
+
+
+def two():
+    return 2
+
+
+def entry(function):
+    return {"size": 3, "call": function}
+
+
+TABLE = {
+    "one": (1, one),
+    "two": (2, two),
+    "three": (3, lambda: 3),
+    "four": entry(one),
+}
+"""
+ENTRY_TESTS = """
+import pytest
+from dumpsim.core.entries import TABLE
+from dumpsim.core.user import first
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_entry(name):
+    assert TABLE[name][1]() == TABLE[name][0]
+
+
+def test_first():
+    assert first() == 7
+"""
+
+
+def test_a_recording_needs_coverage(root, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "coverage", None)
+    assert mutate.main([f"--root={root}", f"--record={tmp_path / 'lines.db'}", "tests"]) == 2
+    assert "needs the package coverage" in capsys.readouterr().err
+
+
+@pytest.mark.dev
+def test_what_runs_at_import_belongs_to_the_tests_that_use_it(root, tmp_path):
+    (root / "dumpsim" / "core" / "entries.py").write_text(ENTRIES)
+    (root / "dumpsim" / "core" / "user.py").write_text(
+        "from dumpsim.core.entries import FIRST\n\n\ndef first():\n    return FIRST\n"
+    )
+    (root / "tests" / "core" / "test_entries.py").write_text(ENTRY_TESTS)
+    shutil.copy(linemap.__file__, root / "tests")
+    file = tmp_path / "lines.db"
+    assert mutate.main([f"--root={root}", f"--record={file}", "tests/core/test_entries.py"]) == 0
+    lines = linemap.LineMap(file, root)
+    number = {text.strip(): at for at, text in enumerate(ENTRIES.splitlines(), 1)}
+    head = "tests/core/test_entries.py::test_"
+    near = {text: set(lines.tests("dumpsim/core/entries.py", at)[0]) for text, at in number.items() if text}
+    assert near['"one": (1, one),'] == {head + "entry[one]"}  # what stands in the entry
+    assert near['"two": (2, two),'] == {head + "entry[two]"}
+    assert near['"three": (3, lambda: 3),'] == {head + "entry[one]", head + "entry[two]"}  # none: all of the table
+    assert near['return {"size": 3, "call": function}'] == {head + "entry[one]"}  # the entry that calls it
+    assert near["FIRST = 7"] == {head + "first"}  # a function of another module that uses it
 
 
 def test_lines_of_earlier_runs_move_with_a_module_that_changes_between_runs(tmp_path):
