@@ -1,0 +1,106 @@
+"""Kernel graphs and results of nets of one form of Python code each, compared with those of MindSpore 2.10.
+
+Operators, operands, names, numbers, and the lines and columns of the script are compared. [2.10 observed]
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from dumpsim.frontends import mindspore as ms
+
+FOLDER = Path(__file__).parents[4] / "fixtures" / "frontends" / "mindspore" / "forms"
+RECORDED = json.loads((FOLDER / "forms.json").read_text("utf-8"))
+DIFFERENT = json.loads((FOLDER / "different.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def nets():
+    """The recording's own module."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import nets
+    finally:
+        sys.path.remove(str(FOLDER))
+    return nets
+
+
+@pytest.fixture
+def made(tmp_path, nets, monkeypatch, request):
+    """Results and kernel graphs of a form here."""
+    monkeypatch.setenv("MS_DEV_SAVE_GRAPHS", "1")
+    monkeypatch.setenv("MS_DEV_SAVE_GRAPHS_PATH", str(tmp_path / "saved"))
+    request.getfixturevalue("graph_mode")
+    monkeypatch.setitem(sys.modules, "mindspore", ms)
+
+    def run(form):
+        results = nets.run(form, tmp_path / "net.py", ms, {"__name__": "net", "__file__": str(tmp_path / "net.py")})
+        paths = {
+            int(re.findall(r"_graph_(\d+)", p.name)[0]): p for p in tmp_path.glob("saved/**/trace_code_graph_*.ir")
+        }
+        return results, {str(number): nets.stripped(paths[number].read_text("utf-8")) for number in sorted(paths)}
+
+    return run
+
+
+def shape(value):
+    """The nesting of a result; an error is one whatever its class."""
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return type(value)
+
+
+def numbers(value):
+    """The numbers of a result."""
+    return [number for one in value for number in numbers(one)] if isinstance(value, list) else [value]
+
+
+def split(line):
+    """Number, label, operator with operands, name and lines of a node."""
+    node, _, places = line.partition(" [")
+    head, _, call = node.rpartition(" = ")
+    call, _, name = call.rpartition(" ")
+    number, _, label = head.partition("(")
+    return number, re.sub("_#.*", "", label), call, name, places
+
+
+def nodes(graphs):
+    """What follows for each node, named by the graph and its own name: label, operator, operands and its lines.
+
+    Operands are named, too: the numbers of nodes and parameters depend on what else there is.
+    """
+    found = {}
+    for graph, lines in graphs.items():
+        names = {number: name for number, _, _, name, _ in map(split, lines)}
+        for _, label, call, name, places in map(split, lines):
+            call = re.sub(r"%para\d+_(Parameter_#\d+|_#)?", "%", call)
+            call = re.sub(r"%\d+", lambda match, names=names: names[match[0]], call)
+            found[f"{graph} {name}"] = (f"{label} {call}", places)
+    return found
+
+
+def different(ours, theirs):
+    """Names of the nodes that differ, of those of which only the lines differ, and graphs of another order."""
+    order = [
+        number
+        for number in ours
+        if [split(n)[3] for n in ours[number]] != [split(n)[3] for n in theirs.get(number, ())]
+    ]
+    ours, theirs = nodes(ours), nodes(theirs)
+    unequal = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
+    only_lines = [name for name in unequal if name in ours and name in theirs and ours[name][0] == theirs[name][0]]
+    return {"nodes": sorted(set(unequal) - set(only_lines)), "lines": sorted(only_lines), "order": order}
+
+
+@pytest.mark.parametrize("form", RECORDED, ids=lambda form: " ".join(form.split()))
+def test_graphs_and_results_are_those_of_the_vendor(form, made):
+    """Except nodes in ``different.json``, most of which only have other lines."""
+    results, graphs = made(form)
+    wanted = RECORDED[form]
+    assert different(graphs, wanted["graphs"]) == DIFFERENT.get(form, {"nodes": [], "lines": [], "order": []})
+    assert shape(results) == shape(wanted["results"])
+    for one, other in zip(numbers(results), numbers(wanted["results"]), strict=True):
+        assert isinstance(other, str) or one == (pytest.approx(other, rel=1e-5) if other is not None else None)
