@@ -316,7 +316,7 @@ class LineMap:
             function = name.partition("[")[0]
             counts[function] = counts.get(function, 0) + 1
             own = name.startswith((room + "/", path + "::"))
-            keys[name] = (self.seconds[name] * (0.2 if own else 1.0) + 0.02 * counts[function] + 0.1 * (not own), name)
+            keys[name] = (self.seconds[name] * (0.2 if own else 1.0) + 0.2 * counts[function] + 0.1 * (not own), name)
         return sorted(keys, key=keys.__getitem__)
 
 
