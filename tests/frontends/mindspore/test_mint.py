@@ -89,7 +89,8 @@ def test_optimizer_steps_are_those_of_pytorch(case, mode):
     context.set_context(mode=mode, device_target="CPU")
     name, _, settings = case.partition(" ")
     weight = Parameter(Tensor(cases.operands()["x"]), name="weight")
-    optimizer = getattr(mint.optim, name)([weight], **json.loads(settings))
+    settings = {key: tuple(one) if key == "betas" else one for key, one in json.loads(settings).items()}
+    optimizer = getattr(mint.optim, name)([weight], **settings)
     for step, real in enumerate(RECORDED["steps"][case]):
         optimizer((Tensor(cases.weights(name, step, (3, 4))),))
         np.testing.assert_allclose(weight.asnumpy(), real, rtol=1e-5, atol=1e-5)

@@ -211,7 +211,7 @@ def test_evaluation_and_prediction():
         (lambda: model().train(0, batches()), ValueError, "must > 0, but got '0'"),
         (lambda: model().train(1.0, batches()), TypeError, "must be int"),
         (lambda: model().eval(batches()), ValueError, "'metrics' can not be None or empty"),
-        (lambda: model(metrics={"accurac"}), ValueError, "did you mean 'accuracy'"),
+        (lambda: model(metrics={"accurac"}), KeyError, "did you mean 'accuracy'"),
         (lambda: model(amp_level="auto").train_network, UnsupportedError, "mixed precision"),
         (lambda: model().train(1, batches(), callbacks=[3]), TypeError, "must be Callback"),
         (lambda: LossMonitor(-1), ValueError, "must be int and must >= 0"),

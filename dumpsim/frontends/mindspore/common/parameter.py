@@ -249,13 +249,14 @@ class Parameter(Tensor):
         Parameters
         ----------
         data : Tensor, int or float
+            Another shape replaces that of the Parameter.
         slice_shape : bool
-            Allow another shape.
+            Makes no difference, as in MindSpore 2.10.
 
         Raises
         ------
-        ScriptTypeError, ScriptValueError
-            For data of another kind or shape.
+        ScriptTypeError
+            For data of another kind.
 
         Examples
         --------
@@ -274,12 +275,7 @@ class Parameter(Tensor):
             )
         if isinstance(data, Tensor) and data.has_init:
             data.init_data()
-        array = data._values("set_data") if isinstance(data, Tensor) else np.full(self._shape, data)
-        if tuple(array.shape) != self._shape and not slice_shape:
-            raise ScriptValueError(
-                f"Can not change the shape of Parameter which has been initialized. Current shape is {self._shape}, "
-                f"and incoming is {tuple(array.shape)}."
-            )
+        array = data._values("set_data") if isinstance(data, Tensor) else data
         self._take(np.array(array, dtype=self._dtype.numpy, order="C"))
         return self
 

@@ -86,6 +86,15 @@ class Tensor(TensorMethods):
             return
         if dtype is not None:
             _check_dtype(dtype)
+        if init is not None and (shape is None or dtype is None):
+            raise ScriptValueError("init, dtype and shape must have values at the same time.")
+        shape = (shape,) if isinstance(shape, int) else shape
+        if input_data is not None and shape is not None:
+            raise ScriptValueError(
+                f"When initializing a tensor with 'input_data', 'shape' should be set to None.But got shape: {shape}."
+            )
+        if init is not None and _is_open(shape):
+            raise ScriptValueError("If setting dynamic shape, dtype must not be None, init must be None")
         if input_data is None and dtype is not None and init is None and _is_open(shape):
             # only the type of a network's argument, for `set_inputs`
             self._array, self._dtype = None, mstype.type_of(dtype)
@@ -104,8 +113,7 @@ class Tensor(TensorMethods):
             )
         if init is not None:
             self.init = initializer_of(init)
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
-        return np.zeros(extents, mstype.type_of(dtype).numpy)
+        return np.zeros(tuple(shape), mstype.type_of(dtype).numpy)
 
     def _take(self, array: "np.ndarray[Any, Any]") -> None:
         """Use `array` without a copy."""

@@ -27,19 +27,28 @@ class _NotUpdatedError(DumpsimError, RuntimeError):
     """The RuntimeError for `eval` before the first `update`."""
 
 
-class _UnknownMetricError(ScriptValueError, KeyError):
+class _UnknownMetricError(DumpsimError, KeyError):
     """The KeyError for an unknown name of a metric."""
 
-    __str__ = ScriptValueError.__str__
+    __str__ = DumpsimError.__str__
 
 
 def _array(value: Any) -> Any:
+    if not isinstance(value, (Tensor, list, np.ndarray)):
+        raise ScriptTypeError(
+            "For 'Metric' and its derived classes, the input data type must be tensor, list or numpy.ndarray, but got "
+            f"{type_text(value)}."
+        )
     return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _is_zero_or_one(values: Any) -> bool:
+    return bool((values**2 == values).all())
 
 
 def _is_one_hot(label: Any) -> bool:
     """Whether labels are rows of zeros with a single one."""
-    return label.ndim > 1 and bool((label**2 == label).all()) and bool((label.sum(axis=1) == 1).all())
+    return label.ndim > 1 and _is_zero_or_one(label) and bool((label.sum(axis=1) == 1).all())
 
 
 class Metric:
@@ -61,6 +70,7 @@ class Metric:
 class _Mean(Metric):
     """Base of the metrics that divide a sum by the number of samples."""
 
+    _name: str
     _reason = "your inputs(predicted value, true value) are empty, or "
 
     def __init__(self) -> None:
@@ -70,12 +80,12 @@ class _Mean(Metric):
         """Drop the batches seen so far."""
         self._total, self._count = 0.0, 0
 
-    def _pair(self, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _pair(self, inputs: tuple[Any, ...], shown: str = "") -> tuple[Any, Any]:
         """Return predictions and labels."""
         if len(inputs) != 2:
             raise ScriptValueError(
-                f"For '{type(self).__name__}.update', it needs 2 inputs (predicted value, true value), "
-                f"but got {len(inputs)}."
+                f"For '{self._name}.update', it needs 2 inputs (predicted value, true value), "
+                f"but got {shown}{len(inputs)}."
             )
         return _array(inputs[0]), _array(inputs[1])
 
@@ -83,7 +93,7 @@ class _Mean(Metric):
         """The mean over all batches."""
         if not self._count:
             raise _NotUpdatedError(
-                f"The '{type(self).__name__}' can not be calculated, because the number of samples is 0, please check "
+                f"The '{self._name}' can not be calculated, because the number of samples is 0, please check "
                 f"whether {self._reason}has called update method before calling eval method."
             )
         return self._total / self._count
@@ -100,6 +110,8 @@ class Accuracy(_Mean):
     0.5
     """
 
+    _name = "Accuracy"
+
     def __init__(self, eval_type: str = "classification") -> None:
         if eval_type not in ("classification", "multilabel"):
             raise ScriptTypeError(
@@ -112,7 +124,23 @@ class Accuracy(_Mean):
         """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
         if self.eval_type == "multilabel":
-            right = np.all(predicted == label, axis=tuple(range(1, predicted.ndim)))
+            if predicted.ndim != label.ndim:
+                raise ScriptValueError(
+                    "In multilabel case, the dimension of y_pred (predicted value) should equal to the dimension of y "
+                    f"(true value), but got y_pred dimension: {predicted.ndim} and y dimension: {label.ndim}."
+                )
+            if predicted.shape != label.shape:
+                raise ScriptValueError(
+                    "In multilabel case, the shape of y_pred (predicted value) should equal to the shape of y (true "
+                    f"value), but got y_pred shape: {predicted.shape} and y shape: {label.shape}."
+                )
+            if not (_is_zero_or_one(predicted) and _is_zero_or_one(label)):
+                raise ScriptValueError(
+                    "In multilabel case, all elements in y_pred (predicted value) and y (true value) should be 0 or 1."
+                    "Please check whether your inputs y_pred and y are correct."
+                )
+            classes = predicted.shape[1]
+            right = (predicted == label).swapaxes(1, -1).reshape(-1, classes).all(axis=1)
         else:
             label = label.argmax(axis=1) if label.ndim == predicted.ndim and _is_one_hot(label) else label
             if predicted.ndim != label.ndim + 1:
@@ -120,6 +148,13 @@ class Accuracy(_Mean):
                     "In classification case, the dimension of y_pred (predicted value) should equal to the dimension "
                     f"of y (true value) add 1, but got y_pred dimension: {predicted.ndim} and y dimension: "
                     f"{label.ndim}."
+                )
+            if predicted.shape[:1] + predicted.shape[2:] != label.shape:
+                raise ScriptValueError(
+                    "In classification case, y_pred (predicted value) shape and y (true value) shape can not match, y "
+                    "shape should be equal to y_pred shape that the value at index 1 is deleted. Such as y_pred shape "
+                    f"(1, 2, 3), then y shape should be (1, 3). But got y_pred shape {predicted.shape} and y shape "
+                    f"{label.shape}"
                 )
             right = predicted.argmax(axis=1) == label
         self._total += float(right.sum())
@@ -137,6 +172,9 @@ class TopKCategoricalAccuracy(_Mean):
     0.5
     """
 
+    _name = "TopKCategoricalAccuracy"
+    _reason = "your inputs (predicted value, true value) are empty, or "
+
     def __init__(self, k: int) -> None:
         if isinstance(k, bool) or not isinstance(k, int):
             raise ScriptTypeError(
@@ -152,16 +190,11 @@ class TopKCategoricalAccuracy(_Mean):
 
     def update(self, *inputs: Any) -> None:
         """Add the predictions and labels of a batch."""
-        if len(inputs) != 2:
-            raise ScriptValueError(
-                "For 'TopKCategoricalAccuracy.update', it needs 2 inputs (predicted value, true value), but got "
-                f"'inputs' size: {len(inputs)}."
-            )
-        predicted, label = _array(inputs[0]), _array(inputs[1])
+        predicted, label = self._pair(inputs, "'inputs' size: ")
         label = label.argmax(axis=1) if label.ndim == predicted.ndim and _is_one_hot(label) else label
         best = predicted.argsort(axis=1)[:, : -(self.k + 1) : -1]
         self._total += float(np.equal(best, np.repeat(label.reshape(-1, 1), self.k, axis=1)).sum())
-        self._count += int(label.shape[0])
+        self._count += int(label.size)
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
@@ -197,6 +230,7 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 class Loss(_Mean):
     """Mean of the losses of the batches."""
 
+    _name = "Loss"
     _reason = ""
 
     def update(self, *inputs: Any) -> None:
@@ -215,6 +249,8 @@ class Loss(_Mean):
 class MSE(_Mean):
     """Mean of the squared differences, summed over the features."""
 
+    _name = "MSE"
+
     def update(self, *inputs: Any) -> None:
         """Add the predictions and labels of a batch."""
         predicted, label = self._pair(inputs)
@@ -224,6 +260,8 @@ class MSE(_Mean):
 
 class MAE(_Mean):
     """Mean of the absolute differences, summed over the features."""
+
+    _name = "MAE"
 
     def update(self, *inputs: Any) -> None:
         """Add the predictions and labels of a batch."""

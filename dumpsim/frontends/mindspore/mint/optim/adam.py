@@ -1,6 +1,6 @@
 """The optimizers of ``mindspore.mint.optim``: groups of parameters with their own settings, one call per step."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
@@ -8,9 +8,9 @@ from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.api import jit
-from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.common.parameter import Parameter, ParameterTuple
 from dumpsim.frontends.mindspore.common.tensor import Tensor
+from dumpsim.frontends.mindspore.nn import _check
 from dumpsim.frontends.mindspore.nn.cell import Cell
 
 __all__ = ["SGD", "Adam", "AdamW"]
@@ -23,62 +23,86 @@ class _Optimizer(Cell):
         super().__init__(auto_prefix=False)
         listed = list(params)
         if not listed:
-            raise ScriptValueError("optimizer got an empty parameter list")
+            raise ScriptValueError("For 'Optimizer', the argument params must not be empty.")
         groups = listed if isinstance(listed[0], dict) else [{"params": listed}]
         self.defaults = dict(defaults)
         self.param_groups = [self._group(number, group) for number, group in enumerate(groups)]
-        self.parameters = ParameterTuple([p for group in self.param_groups for p in group["params"]])
-        self.lrs = ParameterTuple([group["lr"] for group in self.param_groups])
-        self.state_step = Parameter(Tensor([0], mstype.float32), name="state_step", requires_grad=False)
-        self.step_increase = Tensor([1], mstype.float32)
+        every = [p for group in self.param_groups for p in group["params"]]
+        if len({id(p) for p in every}) < sum(len({id(p) for p in group["params"]}) for group in self.param_groups):
+            raise ScriptValueError("some parameters appear in more than one parameter group.")
+        self.parameters = ParameterTuple(every)
 
-    def _group(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = set(given) - {"params", *self.defaults}
-        if unknown:
-            raise ScriptValueError(f"unknown keys {sorted(unknown)} of a group", allowed=("params", *self.defaults))
-        group = {**self.defaults, **given, "params": list(given["params"])}
-        for parameter in group["params"]:
+    @property
+    def lrs(self) -> list[Parameter]:
+        """The learning rates of the groups."""
+        return [group["lr"] for group in self.param_groups]
+
+    def _group(self, number: int, given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise ScriptTypeError("Param group must be a dict.")
+        members = given["params"]
+        members = [members] if isinstance(members, Parameter) else list(members)
+        group = {**self.defaults, **given, "params": members}
+        for parameter in members:
             if not isinstance(parameter, Parameter):
                 raise ScriptTypeError(f"optimizer can only optimize Parameters, but one of the params is {parameter!r}")
-        if group["lr"] < 0:
-            raise ScriptValueError(f"Invalid learning rate: {group['lr']}")
-        if group["weight_decay"] < 0:
-            raise ScriptValueError(f"Invalid weight_decay value: {group['weight_decay']}")
-        group["lr"] = Parameter(
-            Tensor(float(group["lr"]), mstype.float32), name=f"learning_rate_group_{number}", requires_grad=False
-        )
+        for name, shown in (("lr", "learning rate"), ("weight_decay", "weight_decay")):
+            if group[name] < 0:
+                raise ScriptValueError(
+                    f"For '{self.cls_name}', the '{shown}' must be float and must >= 0, but got '{float(group[name])}' "
+                    "with type 'float'."
+                )
+        group["lr"] = Parameter(Tensor(float(group["lr"]), mstype.float32), name=f"learning_rate_group_{number}")
         return group
+
+    def __repr__(self) -> str:
+        texts = []
+        for number, group in enumerate(self.param_groups):
+            shown = {**group, "lr": str(group["lr"].asnumpy())}
+            rows = (f"    {name}: {shown[name]}\n" for name in sorted(shown) if name != "params")
+            texts.append(f"Parameter Group {number}\n{''.join(rows)}")
+        joined = "\n".join(texts)
+        return f"{self.cls_name} (\n{joined})"
 
     def _zeros(self, prefix: str) -> ParameterTuple:
         return self.parameters.clone(prefix=prefix, init="zeros")
 
     @jit
     def construct(self, gradients: Any) -> Any:
-        ops.assign_add(self.state_step, self.step_increase)
+        self.begin()
         index = 0
-        for number, group in enumerate(self.param_groups):
+        for group in self.param_groups:
             for parameter in group["params"]:
                 gradient = gradients[index]
-                self.update(parameter, ops.neg(gradient) if group["maximize"] else gradient, index, group, number)
+                self.update(parameter, ops.neg(gradient) if group["maximize"] else gradient, index, group)
                 index += 1
+        self.end()
         return True
 
-    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
+    def begin(self) -> None:
+        """Do what comes before the updates of a step."""
+
+    def end(self) -> None:
+        """Do what comes after the updates of a step."""
+
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any]) -> None:
         """Update one Parameter."""
         raise NotImplementedError
 
 
-def _adam_defaults(
-    lr: float, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool
-) -> dict[str, Any]:
-    for index, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ScriptValueError(f"Invalid beta parameter at index {index}: {beta}")
-    if eps < 0.0:
-        raise ScriptValueError(f"Invalid epsilon value: {eps}")
-    if amsgrad:
-        raise UnsupportedError("amsgrad is not emulated", where="mindspore.mint.optim")
-    return {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+def _checked(lr: Any, weight_decay: Any) -> None:
+    if lr < 0.0:
+        raise ScriptValueError(f"Invalid learning rate: {lr}")
+    if weight_decay < 0.0:
+        raise ScriptValueError(f"Invalid weight_decay value: {weight_decay}")
+
+
+def _iterable(params: Any) -> Any:
+    if params is None:
+        raise ScriptValueError("For 'Optimizer', the argument params can not be None.")
+    if not isinstance(params, Iterable):
+        raise ScriptTypeError(f"For 'Optimizer', the argument params must be Iterable type, but got {type(params)}.")
+    return params
 
 
 class Adam(_Optimizer):
@@ -114,13 +138,37 @@ class Adam(_Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, _adam_defaults(lr, betas, eps, weight_decay, amsgrad, maximize))
+        owner = type(self).__name__
+        for name, value in (("lr", lr), ("eps", eps), ("weight_decay", weight_decay)):
+            _check.typed(value, name, [float], owner)
+        _check.typed(betas, "betas", [tuple], owner)
+        if len(betas) != 2:
+            raise ScriptValueError(f"For '{owner}', the betas size should be in : [2], but got {len(betas)}.")
+        for index, beta in enumerate(betas):
+            _check.typed(beta, f"betas[{index}]", [float], owner)
+        for name, value in (("amsgrad", amsgrad), ("maximize", maximize)):
+            _check.typed(value, name, [bool], owner)
+        _checked(lr, weight_decay)
+        for index, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ScriptValueError(f"Invalid beta parameter at index {index}: {beta}")
+        if eps < 0.0:
+            raise ScriptValueError(f"Invalid epsilon value: {eps}")
+        if amsgrad:
+            raise UnsupportedError("amsgrad is not emulated", where="mindspore.mint.optim")
+        settings = {"betas": betas, "eps": eps, "amsgrad": amsgrad, "maximize": maximize}
+        super().__init__(_iterable(params), {"lr": lr, "weight_decay": weight_decay, **settings})
         self.exp_avg = self._zeros("exp_avg")
         self.exp_avg_sq = self._zeros("exp_avg_sq")
+        self.state_step = Parameter(Tensor([0], mstype.float32), name="state_step")
+        self.step_increase = Tensor([1], mstype.float32)
 
-    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
+    def begin(self) -> None:
+        ops.assign_add(self.state_step, self.step_increase)
+
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        lr, decay = self.lrs[number], group["weight_decay"]
+        lr, decay = group["lr"], group["weight_decay"]
         value = parameter
         if decay and self.decoupled:
             value = parameter * (1 - lr * decay)
@@ -198,29 +246,44 @@ class SGD(_Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
+        numbers = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        _check.typed(lr, "lr", [float, int, bool, Tensor], "SGD")
+        for name, value in numbers.items():
+            _check.typed(value, name, [float, int, bool], "SGD")
+        for name, value in (("nesterov", nesterov), ("maximize", maximize)):
+            _check.typed(value, name, [bool], "SGD")
+        _checked(lr, weight_decay)
         if momentum < 0.0:
             raise ScriptValueError(f"Invalid momentum value: {momentum}")
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ScriptValueError("Nesterov momentum requires a momentum and zero dampening")
-        settings = {"momentum": momentum, "dampening": dampening, "nesterov": nesterov}
-        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "maximize": maximize, **settings})
-        self.accum = self._zeros("accum")
-        self.first = ParameterTuple(
-            [Parameter(initializer("ones", [], mstype.float32), name=f"stat.{p.name}") for p in self.parameters]
-        )
+            raise ScriptValueError(
+                "For 'SGD', if 'nesterov' is true, 'momentum' must be > 0.0 and 'dampening' must equal to 0.0, but got "
+                f"'momentum' {momentum}, 'dampening' {dampening}"
+            )
+        numbers["weight_decay"] = float(weight_decay)
+        super().__init__(params, {"lr": lr, **numbers, "nesterov": nesterov, "maximize": maximize})
+        self.momentum_buf = self._zeros("momentum_buf")
+        self.step_t = Parameter(Tensor(0, mstype.int32), name="step_t")
+        self.step_increase = Tensor(1, mstype.int32)
 
-    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any], number: int) -> None:
+    def _group(self, number: int, given: Any) -> dict[str, Any]:
+        group = super()._group(number, given)
+        return {**group, "lr_float": given.get("lr", self.defaults["lr"])}
+
+    def end(self) -> None:
+        ops.assign_add(self.step_t, self.step_increase)
+
+    def update(self, parameter: Any, gradient: Any, index: int, group: Mapping[str, Any]) -> None:
         momentum = group["momentum"]
         if group["weight_decay"]:
             gradient = gradient + parameter * group["weight_decay"]
         if momentum:
             # the first step uses the gradient without dampening
-            first, accum = self.first[index], self.accum[index]
-            moved = accum * momentum + gradient * (1 - group["dampening"] * (1 - first))
-            ops.assign(accum, moved)
-            ops.assign(first, first * 0)
+            later, buffer = ops.minimum(self.step_t, 1), self.momentum_buf[index]
+            moved = buffer * momentum + gradient * (1 - group["dampening"] * later)
+            ops.assign(buffer, moved)
             gradient = gradient + moved * momentum if group["nesterov"] else moved
-        ops.assign(parameter, parameter - self.lrs[number] * gradient)
+        ops.assign(parameter, parameter - group["lr"] * gradient)
 
 
 def __getattr__(name: str) -> Any:
