@@ -3,6 +3,7 @@
 Calls of two API dumps are aligned by `callgroup`, as `api_dump_compare` aligns them.
 """
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -200,17 +201,9 @@ class _State:
 
     def gaps(self, wanted: Callable[[Operator], bool]) -> None:
         """Match operators between matched ones: by type and shapes, then a single one by its shapes."""
-        chain = self._chain(self.partner)
         free = [i for i in self.free(0) if wanted(self.left[i])], [j for j in self.free(1) if wanted(self.right[j])]
-        at = [0, 0]
-        for i, j in (*chain, (len(self.left), len(self.right))):
-            gap: tuple[list[int], list[int]] = ([], [])
-            for side, stop in enumerate((i, j)):
-                while at[side] < len(free[side]) and free[side][at[side]] < stop:
-                    gap[side].append(free[side][at[side]])
-                    at[side] += 1
-            if gap[0] and gap[1]:
-                self._gap(*gap)
+        for ours, theirs in _cut(*free, self._chain(self.partner)):
+            self._gap(ours, theirs)
 
     def _gap(self, mine: list[int], others: list[int]) -> None:
         for kind in (_call, _shape_of_result, _first_result):
@@ -282,21 +275,16 @@ def _cut(
     mine: Sequence[int], others: Sequence[int], chain: Sequence[tuple[int, int]]
 ) -> "list[tuple[list[int], list[int]]]":
     """Return the ranges between the links of a chain."""
-    links = {i for i, _ in chain}, {j for _, j in chain}
-    found = []
-    a = c = 0
-    for i, j in (*chain, (mine[-1] + 1 if mine else 0, others[-1] + 1 if others else 0)):
-        ours, theirs = [], []
-        while a < len(mine) and mine[a] <= i:
-            if mine[a] not in links[0]:
-                ours.append(mine[a])
-            a += 1
-        while c < len(others) and others[c] <= j:
-            if others[c] not in links[1]:
-                theirs.append(others[c])
-            c += 1
-        found.append((ours, theirs))
-    return found
+    sides = []
+    for side, members in enumerate((mine, others)):
+        stops = [link[side] for link in chain]
+        links = set(stops)
+        ranges: list[list[int]] = [[] for _ in (*chain, None)]
+        for n in members:
+            if n not in links:
+                ranges[bisect(stops, n)].append(n)
+        sides.append(ranges)
+    return list(zip(*sides, strict=True))
 
 
 def _provenance(one: Operator) -> Hashable | None:

@@ -50,7 +50,6 @@ class Names:
         own = {
             "=" + "_".join(api): (tuple(meaning(target, *part).sense for part in parts),)
             for api, parts in self.pairs.items()
-            if len(parts) > 1
         }
         return MappingProxyType({**COMPOUNDS, **own})
 

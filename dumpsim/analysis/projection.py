@@ -133,8 +133,8 @@ def dumping_ranks(devices: Sequence[int], ranks: int, per_server: int) -> int:
 def _named(iteration: Mapping[str, Any], measured: Iterable[int]) -> int:
     """Return the number of steps in a config."""
     if iteration["every"] or iteration.get("script"):
-        return max(measured, default=-1) + 1
-    return max((high for low, high in iteration["ranges"] if low <= high < _COUNTER), default=-1) + 1
+        return max((number + 1 for number in measured), default=0)
+    return max((high + 1 for low, high in iteration["ranges"] if low <= high < _COUNTER), default=0)
 
 
 def _add(types: dict[str, list[int]], amounts: Mapping[str, Mapping[str, int]], times: int) -> None:

@@ -152,8 +152,8 @@ class Operator:
         if self.type in _NEIGHBORS:
             (targets, _), _ = self._pieces()
             pieces = list(arrays) if self.type == "NeighborExchange" else self._image().cut(arrays[0])
-            flat = [np.ascontiguousarray(pieces[at]).reshape(-1) for at in _by_member(targets)]
-            return [np.concatenate(flat) if flat else np.empty(0, dtype(call.tensors[0][0]).numpy)]
+            nothing = np.empty(0, dtype(call.tensors[0][0]).numpy)  # gives the type where no piece is sent
+            return [np.concatenate([nothing, *(np.ravel(pieces[at]) for at in _by_member(targets))])]
         held = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in arrays]
         if "op" in self.attrs:
             return [array.view(np.int8) if array.dtype == np.bool_ else array for array in held]

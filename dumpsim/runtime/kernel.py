@@ -175,13 +175,14 @@ class Kernels:
     ) -> TaskFailure:
         """Report that the hardware stops a kernel; return the exception for the task to raise."""
         wanted, later = shown
-        error = aicore_error(self.device, task, code or AICORE_EXCEPTION, index)
+        code = code or AICORE_EXCEPTION
+        error = aicore_error(self.device, task, code, index)
         if self.observers.failing is not None:
             self.observers.failing()
             wanted = self.observers.task(binding, call, task, later.append)
         if wanted is not None:
             # the stream stops here: no callback can be deferred
-            stop = {"error": str(error), "error_code": code or AICORE_EXCEPTION}
+            stop = {"error": str(error), "error_code": code}
             self.observers.after(wanted, call, binding, **stop, defer=None)
             for deferred in later:
                 deferred()

@@ -329,7 +329,7 @@ class _Planner:
                 scalar=isinstance(abstract, ScalarType),
                 base=base if shared and isinstance(base, Slot) else None,
                 bound=self._bound(node, definition, slot, arguments) if -1 in shape else 1,
-                shows_largest=definition.largest is not None and slot == 0 and self.chip.target == "CPU",
+                shows_largest=definition.largest is not None and self.chip.target == "CPU",
             )
             outputs.append(output)
             stored.append(not (shared and definition.alias[slot] in definition.updates))

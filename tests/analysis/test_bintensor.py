@@ -91,6 +91,34 @@ def test_the_order_of_the_host_is_told_by_the_shapes(tmp_path):
     assert np.array_equal(entry.array(), x)
 
 
+@pytest.mark.parametrize("shape", [(2, 20, 16), (2, 1, 1, 20, 16)])
+def test_dimensions_of_the_device_may_be_merged(tmp_path, shape):
+    """They fit no order of the host's axes; of those of the same size the layout's own comes first."""
+    x = numbers(2, 3, 4, 5)
+    entry = tensor(tmp_path, nc1hwc0(x).tobytes(), 2, 3, shape, x.shape)
+    assert (entry.shape, entry.part.converted, entry.part.host_order) == (x.shape, True, None)
+    assert np.array_equal(entry.array(), x)
+
+
+@pytest.mark.parametrize(
+    ("merged", "order", "to_nchw"), [((2, 28, 16), "NHWC", (0, 3, 1, 2)), ((19, 10, 16), "HWCN", (3, 2, 0, 1))]
+)
+def test_merged_dimensions_of_another_order_are_told_by_their_size(tmp_path, merged, order, to_nchw):
+    x = numbers(2, 7, 4, 5) if order == "NHWC" else numbers(2, 5, 3, 19)
+    entry = tensor(tmp_path, nc1hwc0(x.transpose(to_nchw)).tobytes(), 2, 3, merged, x.shape)
+    assert (entry.part.host_order, entry.part.converted) == (order, True)
+    assert np.array_equal(entry.array(), x)
+
+
+@pytest.mark.parametrize("original", [(1, 2, 3, 2, 5), (2, 3, 4, 7)])
+def test_what_no_order_of_the_host_explains_stays_as_it_is(tmp_path, original):
+    """A shape of five dimensions has no NC1HWC0, and 2 * 4 * 7 blocks are not 40."""
+    x = numbers(2, 1, 4, 5, 16)
+    entry = tensor(tmp_path, x.tobytes(), 2, 3, x.shape, original)
+    assert (entry.shape, entry.part.converted, entry.part.host_order) == (x.shape, False, None)
+    assert np.array_equal(entry.array(), x)
+
+
 def test_bfloat16_in_a_device_layout(tmp_path):
     x = numbers(1, 17, 2, 3).astype(ml_dtypes.bfloat16)
     device = np.ascontiguousarray(nc1hwc0(x))

@@ -91,10 +91,10 @@ def _recursion(origin: Sequence[Key], target: Sequence[Key]) -> list[Pair]:
             found += zip(range(a, b), range(c, d), strict=True)
             continue
         where = _places(origin, a, b), _places(target, c, d)
-        equal = [key for key, places in where[0].items() if len(places) == len(where[1].get(key, ()))]
+        equal = {key: len(places) for key, places in where[0].items() if len(places) == len(where[1].get(key, ()))}
         if not equal:
             continue
-        best = min(equal, key=lambda key: _priority(key, len(where[0][key])))
+        best = min(equal, key=lambda key: _priority(key, equal[key]))
         pairs = list(zip(where[0][best], where[1][best], strict=True))
         found += pairs
         for i, j in [*pairs, (b, d)]:

@@ -149,7 +149,6 @@ def _names(what: Comparison, measures: Mapping[str, Measure], journal: Journal) 
 
 def _dumps(work: _Work, own: Mapping[str, Listed], golden: Mapping[str, Listed]) -> None:
     """Dump against dump: operators of the same name."""
-    index = 0
     for index, (name, file) in enumerate(own.items()):
         if name not in golden:
             _unmatched(
@@ -168,7 +167,7 @@ def _dumps(work: _Work, own: Mapping[str, Listed], golden: Mapping[str, Listed])
             rows = [_Row(index=index, own=name, golden=name, reason=str(error))]
         _add(work, rows)
     for offset, name in enumerate(name for name in golden if name not in own):
-        row = _Row(index=index + 1 + offset, golden=name)
+        row = _Row(index=len(own) + offset, golden=name)
         _unmatched(work, row, f'[{name}] There is no the my output dump file for the op "{name}".')
 
 

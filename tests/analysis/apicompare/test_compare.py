@@ -282,6 +282,31 @@ def test_pandas(tmp_path):
     assert set(frame["max, min, mean diffs"]) == {"0.00000, 0.00000, 0.00000"}
 
 
+@pytest.mark.report
+def test_the_frame_is_the_rows_of_all_steps(tmp_path):
+    step = [*linears(0), ("NN_Linear_0_backward_input", ramp(1))]
+    origin = dump(tmp_path / "a", "torch", [*step, *step])
+    target = dump(tmp_path / "b", "torch", [*step, *step[:2]])
+    result, _ = compare_api_dumps(origin, target)
+    frame = result.to_pandas()
+    tables = [
+        (step.step, direction, table)
+        for step in result.steps
+        for direction, table in (("forward", step.forward), ("backward", step.backward))
+        if table is not None
+    ]
+    assert [(step, direction, len(table.rows)) for step, direction, table in tables] == [
+        (0, "forward", 2), (0, "backward", 1), (1, "forward", 2), (1, "backward", 1)
+    ]  # fmt: skip
+    assert list(frame.columns) == ["step", "direction", *tables[0][2].header]
+    assert frame.to_numpy().tolist() == [
+        [step, direction, *row.cells] for step, direction, table in tables for row in table.rows
+    ]
+    assert list(frame.index) == list(range(6))
+    nothing, _ = compare_api_dumps(dump(tmp_path / "c", "torch", []), origin)
+    assert nothing.to_pandas().columns.tolist() == ["step", "direction"]
+
+
 def test_public_door(tmp_path, capsys):
     origin = dump(tmp_path / "a", "torch", linears(0))
     assert migrator.api_dump_compare(str(origin), str(origin), str(tmp_path / "out")).passes
@@ -543,3 +568,26 @@ def test_the_first_gradient_names_the_loss_that_made_it(tmp_path):
         sides.append(dump(tmp_path / name, "torch", records, npy=True))
     first = compare_api_dumps(*sides)[0].first
     assert (first.origin, first.cause, first.maker) == ("NN_Linear_0_backward_input", "gradient", "NN_MSELoss_0")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "maker"), [(None, "NN_ReLU_0"), ("Torch_add_0", "Torch_add_0"), ("NN_ReLU_0", "NN_ReLU_0")]
+)
+def test_of_several_readers_one_with_a_gradient_in_one_dump_alone_made_it_or_one_that_changes_it(
+    tmp_path, lost, maker, turned
+):
+    """A sum passes its gradient on."""
+    readers = ["Torch_add_0", "NN_ReLU_0"][:: -1 if turned else 1]
+    sides = []
+    for name, scale in (("a", 1.0), ("b", 4.0)):
+        records = call("NN_Linear_0", ramp(0), ramp(1))
+        for at, reader in enumerate(readers):
+            records += call(reader, ramp(1), ramp(2 + at))
+        records += call("Torch_cat_0", ramp(3), ramp(4))
+        records += [("Torch_cat_0_backward_input", ramp(6))]
+        records += [(f"{reader}_backward_input", ramp(7)) for reader in readers if (reader, name) != (lost, "b")]
+        records += [("NN_Linear_0_backward_input", ramp(5) * scale)]
+        sides.append(dump(tmp_path / name, "torch", records, npy=True))
+    first = compare_api_dumps(*sides)[0].first
+    assert (first.origin, first.cause, first.maker) == ("NN_Linear_0_backward_input", "gradient", maker)

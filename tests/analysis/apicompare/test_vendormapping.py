@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,26 @@ def test_counts_that_differ_shift_the_mapping_of_the_real_tool(tmp_path):
     result, _ = compare_api_dumps(*paths, Options(convinced_match_method="recursion"))
     assert mapping(result)[0] == ("NN_Linear_0", "NN_Linear_0\nNN_Linear_1\nNN_Linear_2")
     assert mapping(compare_api_dumps(*paths)[0])[0] == ("NN_Linear_0", "NN_Linear_0")
+
+
+def test_arrays_inside_a_group_are_in_the_order_of_their_directory(tmp_path):
+    """By the first two indices, keywords last, then as the directory lists the files. [1.0.17: seen]"""
+    indices = {"input.0": (0, 0), "input.1.0": (1, 0), "input.1.1": (1, 1), "input.w": (math.inf, 0), "input.2": (2, 0),
+               "output.0": (0, 0), "output.1": (1, 0), "output.2": (2, 0), "output.1.1": (1, 1)}  # fmt: skip
+    middle = [(f"Torch_mul_0_forward_{end}", ramp(at)) for at, end in enumerate(indices)]
+    ends = call("NN_ReLU_0", ramp(0), ramp(1)), call("NN_Sigmoid_0", ramp(3), ramp(4))
+    parts = [*call("Torch_matmul_0", ramp(1), ramp(2)), *middle, *call("Torch_add_0", ramp(2), ramp(3))]
+    origin = dump(tmp_path / "a", "torch", [*ends[0], *call("Torch_dense_0", ramp(1), ramp(3)), *ends[1]], npy=True)
+    target = dump(tmp_path / "b", "torch", [*ends[0], *parts, *ends[1]], npy=True)
+    result, _ = compare_api_dumps(origin, target, Options(compat=EXACT))
+    assert mapping(result)[1] == ("Torch_dense_0", "Torch_matmul_0\nTorch_mul_0\nTorch_add_0")
+    listed = [name.removesuffix(".npy") for name in os.listdir(target / "rank0" / "torch_api_dump")]
+    places = {f"Torch_mul_0_forward_{end}": index for end, index in indices.items()}
+    wanted = sorted(places, key=lambda name: (places[name], listed.index(name)))
+    names = [row.cells[1] for row in result.steps[0].forward.rows]
+    assert [name for name in names if name.startswith("Torch_mul")] == wanted
+    assert names[names.index(wanted[0]) - 1] == "Torch_matmul_0_forward_output"
+    assert names[names.index(wanted[-1]) + 1] == "Torch_add_0_forward_input.0"
 
 
 def test_the_last_step_is_lost_as_there(tmp_path):
