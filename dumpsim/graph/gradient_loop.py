@@ -71,7 +71,7 @@ def loop_gradients(
     """
     needed = needed | _all_used([*rest, node], node)
     parts = [one for one in rest if one.op_type == "TupleGetItem" and one.operands[0] is node]
-    later = _used(rest, node, needed)
+    later = _used(rest, output, node, needed)
     seeds: list[Value] = []
     with builder.block("after", calls=_CALLS) as graph, builder.formal([*later, node, *parts]):
         found = reverse(output, _formals(graph, output, sens, builder, seeds), [node, *later], rest)
@@ -362,10 +362,11 @@ def _all_used(nodes: Sequence[Node], loop: Node) -> set[int]:
     return {id(value) for value in used if id(value) not in inside and has_gradient(value)}
 
 
-def _used(rest: Sequence[Node], loop: Node, needed: set[int]) -> list[Value]:
-    """Return the values before a loop that the nodes after it use."""
+def _used(rest: Sequence[Node], output: Value, loop: Node, needed: set[int]) -> list[Value]:
+    """Return the values before a loop that the nodes after it use, and those that are results themselves."""
     inside = {id(node) for node in rest} | {id(loop)}
     used = [value for node in rest for value in (uses(node) if node.blocks else node.operands)]
+    used += _leaves(output)
     found = {id(v): v for v in used if id(v) in needed and id(v) not in inside and has_gradient(v)}
     return list(found.values())
 

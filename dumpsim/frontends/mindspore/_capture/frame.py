@@ -41,18 +41,17 @@ class Source:
     path: str
     lines: tuple[str, ...]
 
-    def line(self, node: ast.AST, *, until: ast.AST | None = None) -> SourceLine:
+    def line(self, node: ast.stmt | ast.expr) -> SourceLine:
         """Return the source line of a syntax node; its code is the node's first line."""
-        last = until if until is not None else node
-        first = int(getattr(node, "lineno", 1))
-        code = self.lines[first - 1].rstrip("\n") if first <= len(self.lines) else ""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return SourceLine(
             path=self.path,
-            line=first,
-            end_line=int(getattr(last, "end_lineno", None) or first),
-            column=int(getattr(node, "col_offset", -1)),
-            end_column=int(getattr(last, "end_col_offset", -1) or -1),
-            code=code,
+            line=node.lineno,
+            end_line=node.end_lineno,
+            column=node.col_offset,
+            end_column=node.end_col_offset,
+            code=self.lines[node.lineno - 1].rstrip("\n") if node.lineno <= len(self.lines) else "",
         )
 
 

@@ -97,6 +97,8 @@ def _in_capture(
 ) -> tuple[Any, list[Any]]:
     value, call, is_called = _called(tracer, fn, args, kwargs)
     chosen = value[0] if has_aux else value
+    if sens is None:
+        chosen = _only_tensors(chosen)
     output = _whole(tracer, chosen)
     nodes = below([output])
     tracer.refuse_foreign_control(nodes)

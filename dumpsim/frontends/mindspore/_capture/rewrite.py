@@ -83,7 +83,7 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
     code = target.__code__
     last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
     jumps = jump.flagged(inspect.getsourcefile(code) or code.co_filename, code.co_firstlineno, last)
-    template = _template(code, name or target.__qualname__, jumps)
+    template = _template(code, code.co_filename, name or target.__qualname__, jumps)
     factory = types.FunctionType(template.factory, target.__globals__)
     cells = [cell.cell_contents for cell in target.__closure__ or ()]
     bound = factory(control, template.positions, *cells)
@@ -115,13 +115,14 @@ def _mentioned(looked_up: Iterable[LookUp], known: Mapping[str, Any]) -> Iterato
 
 
 @cache
-def _template(code: types.CodeType, name: str, jumps: str) -> _Template:
+def _template(code: types.CodeType, file: str, name: str, jumps: str) -> _Template:
+    """Rewrite a function; functions of two files may have equal code."""
     try:
         lines, first = inspect.getsourcelines(code)
-        path = inspect.getsourcefile(code) or code.co_filename
+        path = inspect.getsourcefile(code) or file
     except (OSError, TypeError) as problem:
         raise CaptureError(
-            f"the source of {name} is missing, so it cannot be compiled to a graph", where=code.co_filename
+            f"the source of {name} is missing, so it cannot be compiled to a graph", where=file
         ) from problem
     text = "".join(lines)
     shift = len(text) - len(text.lstrip(" \t"))
@@ -304,7 +305,7 @@ class _Rewriter(ast.NodeTransformer):
         self._count += 1
         return f"__{kind}_{self._count}"
 
-    def _position(self, node: ast.AST, called: ast.AST | None = None) -> ast.expr:
+    def _position(self, node: ast.stmt | ast.expr, called: ast.expr | None = None) -> ast.expr:
         whole = self.source.line(node)
         name = self.source.line(called) if called is not None else whole
         self.positions.append(Position(whole=whole, called=name, form=self._form))

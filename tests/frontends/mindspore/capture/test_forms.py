@@ -13,7 +13,7 @@ import pytest
 from dumpsim.frontends import mindspore as ms
 
 FOLDER = Path(__file__).parents[4] / "fixtures" / "frontends" / "mindspore" / "forms"
-RECORDED = json.loads((FOLDER / "forms.json").read_text("utf-8"))
+RECORDED = {kind: json.loads((FOLDER / f"{kind}.json").read_text("utf-8")) for kind in ("call", "gradient", "pynative")}
 DIFFERENT = json.loads((FOLDER / "different.json").read_text("utf-8"))
 
 
@@ -36,8 +36,11 @@ def made(tmp_path, nets, monkeypatch, request):
     request.getfixturevalue("graph_mode")
     monkeypatch.setitem(sys.modules, "mindspore", ms)
 
-    def run(form):
-        results = nets.run(form, tmp_path / "net.py", ms, {"__name__": "net", "__file__": str(tmp_path / "net.py")})
+    def run(kind, form):
+        if kind == "pynative":
+            ms.set_context(mode=ms.PYNATIVE_MODE)
+        space = {"__name__": "net", "__file__": str(tmp_path / "net.py")}
+        results = nets.run(form, tmp_path / "net.py", ms, space, kind)
         paths = {
             int(re.findall(r"_graph_(\d+)", p.name)[0]): p for p in tmp_path.glob("saved/**/trace_code_graph_*.ir")
         }
@@ -59,12 +62,12 @@ def numbers(value):
 
 
 def split(line):
-    """Number, label, operator with operands, name and lines of a node."""
+    """Number, label, operator with operands, name and lines of a node; copies of functions have the same labels."""
     node, _, places = line.partition(" [")
     head, _, call = node.rpartition(" = ")
     call, _, name = call.rpartition(" ")
     number, _, label = head.partition("(")
-    return number, re.sub("_#.*", "", label), call, name, places
+    return number, re.sub("_#.*|^equiv_[0-9]+_", "", label), call, name, places
 
 
 def nodes(graphs):
@@ -95,12 +98,17 @@ def different(ours, theirs):
     return {"nodes": sorted(set(unequal) - set(only_lines)), "lines": sorted(only_lines), "order": order}
 
 
-@pytest.mark.parametrize("form", RECORDED, ids=lambda form: " ".join(form.split()))
-def test_graphs_and_results_are_those_of_the_vendor(form, made):
-    """Except nodes in ``different.json``, most of which only have other lines."""
-    results, graphs = made(form)
-    wanted = RECORDED[form]
-    assert different(graphs, wanted["graphs"]) == DIFFERENT.get(form, {"nodes": [], "lines": [], "order": []})
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [(kind, form) for kind, forms in RECORDED.items() for form in forms],
+    ids=lambda part: " ".join(part.split()),
+)
+def test_graphs_and_results_are_those_of_the_vendor(kind, form, made):
+    """Results of calls and gradients, and the graphs of calls but nodes in ``different.json``."""
+    results, graphs = made(kind, form)
+    wanted = RECORDED[kind][form]
+    if kind == "call":
+        assert different(graphs, wanted["graphs"]) == DIFFERENT.get(form, {"nodes": [], "lines": [], "order": []})
     assert shape(results) == shape(wanted["results"])
     for one, other in zip(numbers(results), numbers(wanted["results"]), strict=True):
         assert isinstance(other, str) or one == (pytest.approx(other, rel=1e-5) if other is not None else None)

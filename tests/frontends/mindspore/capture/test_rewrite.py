@@ -152,3 +152,13 @@ def test_generators_are_refused():
 
     with pytest.raises(CaptureError, match="yield"):
         rewritten(generator)
+
+
+def test_equal_functions_of_two_files_keep_their_files(tmp_path):
+    found = []
+    for name in ("one.py", "two.py"):
+        path, scope = tmp_path / name, {}
+        path.write_text("def plain(x):\n    return x + 1\n")
+        exec(compile(path.read_text(), str(path), "exec"), scope)
+        found.append(rewritten(scope["plain"]).definition.path)
+    assert found == [str(tmp_path / "one.py"), str(tmp_path / "two.py")]
