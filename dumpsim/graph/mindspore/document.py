@@ -15,9 +15,9 @@ from dumpsim.core.abstract import (
     TypeType,
     tensors_of,
 )
+from dumpsim.core.hashorder import hash_order
 from dumpsim.core.irdoc import ConstRef, IrDoc, IrNode, IrParam, KernelIo, NodeRef, Operand, ParamRef
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, definition_of, text_of
-from dumpsim.graph.mindspore.attrorder import printing_order
 from dumpsim.graph.mindspore.cut import CALL_RESULT
 from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.sequence import flat_operands, is_kernel, listed, parameter_order
@@ -105,7 +105,7 @@ class _Writer:
             name=f"CNode_{self.number()}",
             op_type="Return",
             prim_func=False,
-            operands=(self._operand(output),),
+            operands=(NodeRef(index=self.index[id(output)]),),
             operand_types=(output.abstract,),
             output=None,
             full_name=return_name,
@@ -166,7 +166,7 @@ class _Writer:
             shape_hint=not parameter.is_weight and label == parameter.name != CALL_RESULT and bool(label),
         )
 
-    def _operand(self, value: Value, identity: int = 0) -> Operand:
+    def _operand(self, value: Value, identity: int) -> Operand:
         if isinstance(value, Node):
             return NodeRef(index=self.index[id(value)])
         if isinstance(value, Parameter):
@@ -272,7 +272,7 @@ def _written(nodes: Iterable[Node], find: Callable[[str], OpDef]) -> set[str]:
 
 
 def _ordered(marks: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, marks[name]) for name in printing_order(tuple(sorted(marks))))
+    return tuple((name, marks[name]) for name in hash_order(tuple(sorted(marks))))
 
 
 def _dynamic_marks(output: Abstract, inputs: Iterable[Abstract]) -> dict[str, Any]:

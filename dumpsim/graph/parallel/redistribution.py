@@ -1,22 +1,12 @@
 """The steps by which a rank turns its part of a tensor into that of another layout. [spec parallel 2.5]"""
 
+from dumpsim.core.hashorder import number_order
 from dumpsim.core.tensorlayout import WHOLE, TensorLayout
 from dumpsim.graph.parallel.shortening import shortened
 from dumpsim.graph.parallel.transfer import Cut, Exchange, Join, Reshape, Transfer, shapes_after
 from dumpsim.graph.parallel.unification import unified
 
 __all__ = ["redistribution"]
-
-# the vendor keeps pending axes in a hash table; this is the order of its slots [spec parallel 2.5]
-_ORDERS = {
-    4: (0, 1, 3, 2),
-    5: (0, 1, 4, 3, 2),
-    6: (0, 1, 4, 5, 3, 2),
-    7: (0, 4, 3, 1, 5, 6, 2),
-    8: (0, 4, 3, 1, 5, 6, 7, 2),
-    9: (0, 4, 8, 3, 1, 5, 6, 7, 2),
-    10: (0, 4, 8, 3, 1, 5, 6, 7, 9, 2),
-}
 
 
 def redistribution(
@@ -83,8 +73,7 @@ class _Moves:
     def __init__(self, source: TensorLayout, target: TensorLayout, rank: int, all_to_all: bool) -> None:
         self._layout, self._rank, self._all_to_all = source, rank, all_to_all
         count = len(source.shape)
-        order = _ORDERS.get(count, tuple(range(count)))
-        self._pending = {axis: _dim(source, axis) for axis in order}
+        self._pending = {axis: _dim(source, axis) for axis in number_order(count)}  # [spec parallel 2.5]
         self._target = [_dim(target, axis) for axis in range(count)]
         self.steps: list[Transfer] = []
         while self._pending:

@@ -20,6 +20,7 @@ from dumpsim.core.abstract import (
     TypeType,
 )
 from dumpsim.core.cutting import Strategy
+from dumpsim.core.hashorder import hash_order
 from dumpsim.core.irdoc import (
     ConstRef,
     IrDoc,
@@ -37,7 +38,6 @@ from dumpsim.graph.compilation import Find
 from dumpsim.graph.effects import live_nodes
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, copied, definition_of, text_of, topological
-from dumpsim.graph.mindspore.attrorder import printing_order
 from dumpsim.graph.mindspore.funcform import FuncForm
 from dumpsim.graph.mindspore.funcgraph import FuncGraph
 from dumpsim.graph.mindspore.functions import made_functions
@@ -490,4 +490,4 @@ def strategy_text(strategy: Strategy) -> str:
 
 
 def _ordered(marks: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, marks[name]) for name in printing_order(tuple(sorted(marks))))
+    return tuple((name, marks[name]) for name in hash_order(tuple(sorted(marks))))

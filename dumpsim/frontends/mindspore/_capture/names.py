@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dumpsim.frontends.mindspore._capture.hashorder import hash_order
+from dumpsim.core.hashorder import hash_order
 
 __all__ = ["LookUp", "looked_up"]
 

@@ -1,10 +1,12 @@
-"""The order of a function's variables in the vendor's hash table."""
+"""The order of the entries of the vendor's hash tables: printed attributes, unused variables, axes."""
 
 import random
 
 import pytest
+import recorded
 
-from dumpsim.frontends.mindspore._capture.hashorder import hash_order
+from dumpsim.codecs import irtext
+from dumpsim.core.hashorder import hash_order, number_order
 
 # arguments and variables of a function as they are set, and the unused ones as MindSpore 2.10 evaluates them
 # [observed 2.10: 01_type_inference of random networks]
@@ -50,3 +52,28 @@ def test_every_name_is_there_once():
     for count in (1, 6, 7, 12, 13, 26, 200):
         names = [f"name{rng.randrange(10**9)}" for _ in range(count)]
         assert sorted(hash_order(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("name", recorded.cases())
+def test_attributes_of_recorded_graphs(name):
+    for text in recorded.load(name).graph_texts.values():
+        for node in irtext.parse(text).nodes:
+            for attrs in (node.primitive_attrs, node.node_attrs):
+                names = [key for key, _ in attrs]
+                assert list(hash_order(sorted(names))) == names
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        (0, 1, 3, 2),
+        (0, 1, 4, 3, 2),
+        (0, 1, 4, 5, 3, 2),
+        (0, 4, 3, 1, 5, 6, 2),
+        (0, 4, 3, 1, 5, 6, 7, 2),
+        (0, 4, 8, 3, 1, 5, 6, 7, 2),
+        (0, 4, 8, 3, 1, 5, 6, 7, 9, 2),
+    ],
+)
+def test_axes_that_are_redistributed(order):  # [spec parallel 2.5]
+    assert number_order(len(order)) == order
