@@ -351,8 +351,6 @@ def uses(node: Node) -> list[Value]:
         values = [v for n in block.trail for v in uses(n)]
         if isinstance(block.output, Node):
             values += [block.output] if id(block.output) in inside else block.output.operands
-        elif block.output is not None:
-            values.append(block.output)
         found += [v for v in values if id(v) not in inside and not isinstance(v, Constant)]
     return found
 

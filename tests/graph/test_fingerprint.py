@@ -125,6 +125,16 @@ def test_a_change_changes_the_fingerprint(change):
     assert digest(changed) != digest(sample())
 
 
+def test_constants_of_objects_are_equal_where_their_items_and_shapes_are():
+    def with_texts(*texts, shape=(2,)):
+        graph = sample()
+        graph.trail[2].operands[1].value = np.array(texts, object).reshape(shape)
+        return digest(graph)
+
+    assert with_texts("a", "b") == with_texts("a", "b")
+    assert len({with_texts("a", "b"), with_texts("a", "c"), with_texts("a", "b", shape=(2, 1))}) == 3
+
+
 def test_weights_come_in_an_order_that_equal_graphs_share():
     found = fingerprint(sample())
     assert [weight.name for weight in found.weights] == ["w", "m"]

@@ -13,30 +13,22 @@ __all__ = ["expand_composites"]
 
 
 def expand_composites(graph: Graph, find: Callable[[str], OpDef]) -> Graph:
-    """Replace composite nodes by their expansions, in scopes ``Expand/_<Composite>``."""
+    """Replace composite nodes by their expansions, in scopes ``Expand/_<Composite>``.
+
+    Kernel graphs have no control flow, and expansions contain no composites.
+    """
     replaced = Replacements()
-    while _round(graph, find, replaced):
-        pass
-    return graph
-
-
-def _round(graph: Graph, find: Callable[[str], OpDef], replaced: Replacements) -> bool:
-    """Go over the nodes once; return True if an expansion may contain composites itself."""
-    again = False
     trail: list[Node] = []
     for node in graph.trail:
-        for block in node.blocks:
-            again = _round(block, find, replaced) or again
         node.operands = replaced.operands(node)
         if node.op_type in STRUCTURAL or not definition_of(node, find).composite:
             trail.append(node)
             continue
-        again = True
         made: list[Node] = []
         replaced.put(node, _expansion(node, find, made))
         trail += made
     replaced.finish(graph, trail)
-    return again
+    return graph
 
 
 def _expansion(node: Node, find: Callable[[str], OpDef], made: list[Node]) -> Value:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dumpsim.core.abstract import MonadType, TupleType
-from dumpsim.graph.effects import STRUCTURAL
 from dumpsim.graph.graph import Constant, Node, Parameter, topological
 from dumpsim.graph.mindspore.funcgraph import function_of
 from dumpsim.graph.mindspore.users import Body, Users, settle
@@ -18,7 +17,7 @@ _LONELY = 2  # users of a token that only one Load and the next token take
 def merge_loads(graph: Body) -> None:
     """Merge the Loads of each weight, and give the first token to those that need not wait."""
     users = Users(graph)
-    found = _groups(graph, users)
+    found = _groups(graph)
     for key, group in found.loads.items():
         for same in _split(group, [*found.writes.get(key, ()), *found.calls]):
             for _, load in same[1:]:
@@ -26,7 +25,7 @@ def merge_loads(graph: Body) -> None:
                 users.replace(load, same[0][1])
     for load in found.early:
         token = load.operands[1]
-        if isinstance(token, Node) and len(users.of(token)) != _LONELY and not _follows_call(token):
+        if isinstance(token, Node) and len(users.of(token)) != _LONELY:
             users.move(load, 1, _FIRST)
     settle(graph)
     _untie(graph)
@@ -54,12 +53,8 @@ class _Found:
     calls: list[int] = field(default_factory=list)
     early: list[Node] = field(default_factory=list)
 
-    def called(self, place: int) -> bool:
-        """Whether a call comes after a position."""
-        return bool(self.calls) and self.calls[-1] > place
 
-
-def _groups(graph: Body, users: Users) -> _Found:
+def _groups(graph: Body) -> _Found:
     found = _Found()
     own = {id(node) for node in graph.trail}
     for place, node in enumerate(topological([graph.output, *graph.trail])):
@@ -68,12 +63,8 @@ def _groups(graph: Body, users: Users) -> _Found:
         if node.op_type == "Switch" or (node.op_type == "Call" and function_of(node.operands[0]) is not None):
             found.calls.append(place)
         elif node.op_type == "Load":
-            weight, token = node.operands
+            weight = node.operands[0]
             group = found.loads.setdefault(id(weight), [])
-            twin = next((load for at, load in group if load.operands[1] is token and not found.called(at)), None)
-            if twin is not None:
-                users.replace(node, twin)
-                continue
             if not group and id(weight) not in found.writes and not found.calls:
                 found.early.append(node)
             group.append((place, node))
@@ -112,14 +103,3 @@ def _forget(users: Users, load: Node) -> None:
             elif rest:
                 users.drop(user, [load])
                 user.abstract = TupleType(items=tuple(one.abstract for one in user.operands))
-
-
-def _follows_call(token: Node) -> bool:
-    """Whether there is a call between the first token and this one."""
-    while True:
-        if any(isinstance(o, Node) and o.op_type == "Call" for o in token.operands[1:]):
-            return True
-        before = token.operands[0]
-        if not isinstance(before, Node) or before.op_type not in STRUCTURAL:
-            return False
-        token = before

@@ -100,9 +100,6 @@ class _Weaver:
             else:
                 self._read(node)
                 self.new.append(node)
-        bundle = self._bundle()
-        if bundle is not None:
-            self._read(bundle)
         self._finish(last)
         if function.kind != "root" and isinstance(self.token, Constant) and self.effects.is_tied(function):
             self._tie(NodeText())  # for effects that were dropped
@@ -236,17 +233,7 @@ class _Weaver:
         self._collect()
         if output is None or isinstance(self.token, Constant):
             return
-        bundle = self._bundle()
-        if bundle is not None:
-            self.new.append(bundle)
         self._tie(text_of(owner) if owner is not None else NodeText())
-
-    def _bundle(self) -> Node | None:
-        """Return the tuple of several results that is not a node of the program, nor a value of an outer function."""
-        output = self.function.output
-        if not isinstance(output, Node) or output.op_type != "MakeTuple":
-            return None
-        return None if any(output is node for node in self.new) else output
 
     def _tie(self, text: NodeText) -> None:
         """Make the result wait for the last token."""
