@@ -202,10 +202,10 @@ def _pair(one: Tensor) -> tuple[Array, Array]:
     """Load both sides of a pair as float64."""
     if one.other is None or one.entry.path is None or one.other.path is None:
         raise ValueError("no values")
-    sides = side_of(one.entry).load(), side_of(one.other).load()
-    if sides[0].size > _LARGEST or sides[0].shape != sides[1].shape:
+    own, other = side_of(one.entry).load(), side_of(one.other).load()
+    if own.size > _LARGEST or own.shape != other.shape:
         raise ValueError("too large, or of two shapes")
-    return sides[0].astype(np.float64), sides[1].astype(np.float64)
+    return own.astype(np.float64), other.astype(np.float64)
 
 
 def _apart(own: Array, other: Array) -> float:

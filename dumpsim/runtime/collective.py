@@ -119,7 +119,7 @@ class Operator:
             case op if op in _NEIGHBORS:
                 (targets, sent), (sources, received) = self._pieces()
                 sends = _totals(targets, sent, len(group.members))
-                kind = (self.tensors or self.outputs)[0][0]
+                kind = self.tensors[0][0] if self.tensors else attrs["recv_type"].name
                 receives = _totals(sources, received, len(group.members))
                 return {"tensors": ((kind, (sum(sends),)),), "sends": sends, "receives": receives}
             case _:

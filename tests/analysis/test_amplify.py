@@ -8,6 +8,7 @@ import pytest
 from smalltree import chain, write
 
 import dumpsim
+from dumpsim.analysis import amplify
 from dumpsim.analysis.amplify import Blame, excess, explain, largest, magnitude
 from dumpsim.analysis.finding import Tensor
 
@@ -141,6 +142,79 @@ def test_a_normalisation_enlarges_differences_of_what_is_nearly_constant(tmp_pat
     assert found.explained == pytest.approx(wanted, rel=1e-5)
     assert found.verdict == "ok"
     assert found.error_in == pytest.approx(apart(y, x), rel=1e-5)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """stored(own, golden, error) -> a pair of files."""
+    count = iter(range(99))
+
+    def make(own, golden, error):
+        paths = [tmp_path / f"{next(count)}.npy" for _ in range(2)]
+        for path, array in zip(paths, (own, golden), strict=True):
+            np.save(path, array)
+        entry, other = (dumpsim.open(path)[0] for path in paths)
+        return Tensor(entry=entry, other=other, kinds=frozenset(), detail="", error=error)
+
+    return make
+
+
+DEFINED = {
+    "BatchNorm": (0, 2, 3), "BatchNormalization": (0, 2, 3), "InstanceNorm": (2, 3), "InstanceNorm2d": (2, 3),
+    "GroupNorm": (1, 2, 3), "LayerNorm": (3,), "RmsNorm": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DEFINED)
+def test_all_normalisations_are_computed_by_their_definitions(stored, kind):
+    random = np.random.default_rng(3)
+    x = random.normal(size=(4, 3, 5, 6)) * np.arange(1, 7) + 0.5
+    y = x + 1e-3 * random.normal(size=x.shape)
+    axes = DEFINED[kind]
+    sides = [normalised(one, (-1,), centred=False) if axes is None else normalised(one, axes) for one in (y, x)]
+    found = explain(kind, [stored(y, x, 1e-9)], [pair(0.5, "float64")])
+    assert found.basis == "function"
+    assert found.explained == pytest.approx(3 * apart(*sides) + 16 * LAST["float64"], rel=1e-9)
+
+
+def test_what_has_no_values_to_compute_with_grows_as_usual(stored, monkeypatch):
+    x = np.arange(24.0).reshape(4, 6)
+    usual = 3e-4 + 16 * LAST["float64"]
+    result = [pair(0.5, "float64")]
+
+    def known(one):
+        found = explain("LayerNorm", [one], result)
+        assert (found.basis == "function") is (found.explained != pytest.approx(usual, rel=1e-9))
+        return found.basis == "function"
+
+    whole = stored(x * x, x, 1e-4)
+    assert known(whole)
+    rows = SimpleNamespace(dtype="float64", path=None)
+    for entry, other in ((whole.entry, rows), (rows, whole.other), (rows, rows), (whole.entry, None)):
+        assert not known(Tensor(entry=entry, other=other, kinds=frozenset(), detail="", error=1e-4))
+    assert not known(stored(x, x.reshape(6, 4), 1e-4))
+    monkeypatch.setattr(amplify, "_LARGEST", 24)
+    assert known(whole)
+    monkeypatch.setattr(amplify, "_LARGEST", 23)
+    assert not known(whole)
+    monkeypatch.undo()
+    whole.other.path.write_bytes(b"\x93NUMPY")
+    assert not known(whole)
+    assert explain("LayerNorm", [], result).basis == explain("Add", [], result).basis == "growth"
+
+
+def test_of_nothing_any_difference_is_explained(stored):
+    x = np.ones((2, 3))
+    result = [stored(x, x, 0.5)]
+    assert explain("LayerNorm", [stored(x + np.arange(3), x, 1e-4)], [pair(0.5)]).explained == inf  # 0 / 0
+    assert explain("Add", [stored(x + 1, x, 1e-4)], result).explained == inf
+    one = stored(np.array(2.0), np.array(1.0), 1e-4)  # a number that is added to each of the six
+    assert explain("Add", [one], [stored(x * 3, x, 0.5)]).explained == pytest.approx(
+        0.5 * 1 / 2 + 16 * LAST["float64"], rel=1e-9
+    )
+    assert explain("Sub", [stored(x + 1, x, 1e-4)], [stored(x * 3, x, 0.5)]).explained == pytest.approx(
+        0.5 * 1 / 2 + 16 * LAST["float64"], rel=1e-9
+    )
 
 
 def test_a_sum_that_cancels(tmp_path):

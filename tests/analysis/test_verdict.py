@@ -9,6 +9,7 @@ import pytest
 from dumpsim.analysis.condition import Condition, condition
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.analysis.verdict import Side, Task, judge, judge_arrays
+from dumpsim.tensor.layout import to_device
 
 F, INF, NAN = np.float32, math.inf, math.nan
 TIGHT = Tolerance(rtol=0.0, atol=0.0)
@@ -334,3 +335,61 @@ def test_rows_are_scaled_down_alone(norm, atol):
     """Four elements of norm 1 are of size 1/2; for larger elements RTOL is enough."""
     found = statistics_of({"l2norm": norm + 1}, {"l2norm": norm}, Tolerance(rtol=0.0, atol=0.25, scaled=True))
     assert found.tolerance == Tolerance(rtol=0.0, atol=atol)
+
+
+def blocked(x, c0):
+    """NC1HWC0 by numpy alone."""
+    n, c, h, w = x.shape
+    wide = np.zeros((n, -(-c // c0) * c0, h, w), x.dtype)
+    wide[:, :c] = x
+    return np.ascontiguousarray(wide.reshape(n, -1, c0, h, w).transpose(0, 1, 3, 4, 2))
+
+
+def fractal(x):
+    """FRACTAL_NZ by numpy alone."""
+    rows, columns = (-(-extent // 16) * 16 for extent in x.shape)
+    wide = np.zeros((rows, columns), x.dtype)
+    wide[: x.shape[0], : x.shape[1]] = x
+    return np.ascontiguousarray(wide.reshape(rows // 16, 16, columns // 16, 16).transpose(2, 0, 1, 3))
+
+
+X4 = np.arange(1, 2 * 19 * 3 * 5 + 1, dtype=F).reshape(2, 19, 3, 5)
+X2 = np.arange(1, 20 * 40 + 1, dtype=F).reshape(20, 40)
+
+
+@pytest.mark.parametrize(
+    ("layout", "device", "host", "fits"),
+    [
+        ("NC1HWC0", blocked(X4, 16), X4, True), ("NC1HWC0", blocked(X4, 32), X4, True),
+        ("NC1HWC0", blocked(X4, 8), X4, True), ("FRACTAL_NZ", fractal(X2), X2, True),
+        ("NC1HWC0", blocked(X4, 16)[:, :1], X4, False), ("NC1HWC0", np.float32(7), X4, False),
+        ("FRACTAL_NZ", fractal(X2), np.ones((40, 40), F), False),
+        ("ND", fractal(X2), X2, False), ("", fractal(X2), X2, False),
+        ("FRACTAL_NZ", fractal(X2), np.float32(1), False), ("NCHW", blocked(X4, 16), X4, False),
+    ],
+)  # fmt: skip
+def test_a_layout_of_the_device_is_compared_as_on_the_host(tmp_path, layout, device, host, fits):
+    paths = [str(tmp_path / name) for name in ("device.npy", "host.npy")]
+    for path, array in zip(paths, (device, host), strict=True):
+        np.save(path, array)
+    there, here = side(paths[0], format=layout), side(paths[1])
+    shapes = device.shape, host.shape
+    for left, right, both in ((there, here, shapes), (here, there, shapes[::-1])):
+        found = judge(Task(left=left, right=right, tolerance=TIGHT))
+        assert (found.verdict, found.shapes) == ("equal" if fits else "shape", both)
+        assert found.note == (f"{layout} as on the host" if fits else f"{both[0]} and {both[1]}")
+        assert found.count == (host.size if fits else np.load(left.path).size)
+    if fits:
+        np.save(paths[1], host + 1)
+        found = judge(Task(left=there, right=here, tolerance=TIGHT))
+        assert (found.verdict, found.outside, found.distance.max_absolute) == ("differs", host.size, 1.0)
+
+
+def test_weights_of_an_lstm_are_in_the_layout_of_ge_alone(tmp_path):
+    """MindSpore refuses to convert it."""
+    x = np.arange(1, 33 * 20 + 1, dtype=np.float16).reshape(33, 20)
+    paths = [str(tmp_path / name) for name in ("device.npy", "host.npy")]
+    np.save(paths[0], to_device(x, "FRACTAL_ZN_LSTM", dialect="ge"))
+    np.save(paths[1], x)
+    found = judge(Task(left=side(paths[0], format="FRACTAL_ZN_LSTM"), right=side(paths[1]), tolerance=TIGHT))
+    assert (found.verdict, found.note) == ("equal", "FRACTAL_ZN_LSTM as on the host")

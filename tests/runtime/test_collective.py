@@ -169,6 +169,27 @@ def test_neighbours_exchange_tensors():
         np.testing.assert_array_equal(from_right, PARTS[(rank + 1) % SIZE])
 
 
+@pytest.mark.parametrize("senders", [1, SIZE // 2])
+def test_a_member_may_only_send_to_its_neighbours_or_only_receive_or_neither(senders):
+    """Senders are the first ranks, and the last ones receive."""
+
+    def main():
+        rank = current().rank
+        sends, receives = rank < senders, rank >= SIZE - senders
+        return run(
+            "NeighborExchange",
+            (part(rank, kind=np.float16),) if sends else None,
+            send_rank_ids=(SIZE - 1 - rank,) if sends else (),
+            recv_rank_ids=(SIZE - 1 - rank,) if receives else (),
+            send_shapes=((4, 3),) if sends else (),
+            recv_shapes=((4, 3),) if receives else (),
+            recv_type=dtype("float16"),
+        )
+
+    for rank, got in enumerate(launch(main, ranks=SIZE)):
+        same([got], [part(SIZE - 1 - rank, kind=np.float16)]) if rank >= SIZE - senders else same(got, [])
+
+
 ROUND = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
 
 
