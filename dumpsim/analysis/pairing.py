@@ -202,7 +202,7 @@ def _side_by_side(left: Sequence[Entry], right: Sequence[Entry]) -> list[Pair]:
     found = []
     for entry in left:
         other = both.get(entry.slot)
-        if other is None and rest:
+        if other is None:
             other = next((one for one in rest if squeezed(one) == squeezed(entry)), None)
             if other is not None:
                 rest.remove(other)

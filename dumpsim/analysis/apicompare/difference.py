@@ -129,9 +129,8 @@ def _floats(array: Array, *, exact: bool) -> Array:
         return array if array.dtype.kind == "f" else np.real(array).astype(np.float64)
     if array.dtype.kind == "c":
         return array.astype(np.complex128).view(np.float64)
-    if array.dtype.kind == "f" and array.dtype.itemsize >= 4:
-        return array
-    return array.astype(np.float64 if array.dtype.kind in "iub" else np.float32)
+    wide = array.dtype.kind in "iub" or array.dtype == np.float64
+    return array.astype(np.float64 if wide else np.float32, copy=False)
 
 
 def _cosine(one: Array, other: Array) -> Any:

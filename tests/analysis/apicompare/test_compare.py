@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
 from dumpsim.analysis.apicompare.difference import compare_arrays
+from dumpsim.analysis.apicompare.options import Options
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError, UnsupportedError
 from tests.apifiles import call, dump, linears, mapping, ramp
@@ -591,3 +592,22 @@ def test_of_several_readers_one_with_a_gradient_in_one_dump_alone_made_it_or_one
         sides.append(dump(tmp_path / name, "torch", records, npy=True))
     first = compare_api_dumps(*sides)[0].first
     assert (first.origin, first.cause, first.maker) == ("NN_Linear_0_backward_input", "gradient", maker)
+
+
+@pytest.mark.parametrize("lost", ["", "a", "b", "ab"])
+@pytest.mark.parametrize(
+    ("framework", "compat", "needed"),
+    [("torch", None, True), ("torch", "1.0.17", True), ("mindtorch", None, True), ("mindtorch", "1.0.17", False)],
+)
+def test_without_files_the_values_of_both_info_files_are_compared(tmp_path, framework, compat, needed, lost):
+    for name in "ab":
+        dump(tmp_path / name, framework, linears(0))
+        info = tmp_path / name / "rank0" / f"{framework}_api_dump_info.pkl"
+        lines = [json.loads(line) for line in info.read_text().splitlines()]
+        values = [float("nan")] * 3 if name in lost else lines[0][5]
+        info.write_text("".join(json.dumps([*line[:5], values]) + "\n" for line in lines))
+    result, _ = compare_api_dumps(tmp_path / "a", tmp_path / "b", Options(compat=compat))
+    known = not lost or not needed
+    said = ["npy files not found, use pkl files to compare."]
+    assert list(result.notes) == said + ([] if known else ["all the data in the pkl files are nan."])
+    assert (result.steps[0].forward is not None) is known

@@ -39,6 +39,9 @@ def test_whole_numbers_are_compared_without_overflow_and_types_of_two_sides_toge
     assert (found.max, found.mean, found.ratio) == (255, 255, 0.5)
     found = compare_arrays(np.float16([60000]), np.float16([-60000]), LOOSE)
     assert found.max == 120000
+    assert compare_arrays(np.int64([2**62]), np.int64([-(2**62)]), LOOSE).max == 2.0**63
+    assert mean_max_min(np.int64([2**62, 2**62])) == (2.0**62, 2.0**62, 2.0**62)
+    assert compare_arrays(np.float64([1 + 1e-10]), np.float64([1]), LOOSE).max == pytest.approx(1e-10, rel=1e-5)
     found = compare_arrays(np.float32([3, 4]), np.float64([4, 3]), LOOSE)
     assert found.cosine == pytest.approx(24 / 25, rel=1e-12)
 
