@@ -1,15 +1,16 @@
-"""Random sharded nets with branches and loops: ``python tests/graph/parallel/branching.py FOLDER COUNT [SEED]``.
+"""Random sharded nets with branches and loops: ``python tests/graph/parallel/branching.py FOLDER COUNT [SEED [train]]``.
 
 Both sides of a branch, and the value before a loop and its body, end with the same strategy: MindSpore does not
 redistribute what they give. `record.py` compiles these nets with real MindSpore.
 """
 
 import random
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["branching_script"]
+__all__ = ["branching_script", "training_script"]
 
 HEAD = '''"""Branches and loops"""
 import numpy as np
@@ -128,9 +129,33 @@ def branching_script(seed: int) -> str:
     )
 
 
+TRAINING = """def network():
+    net = Net()
+    step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.5, 0.5))
+    step.set_train()
+    return step
+"""
+_OPTIMIZER = "'enable_parallel_optimizer': True, 'parallel_optimizer_config': {'parallel_optimizer_threshold': 0}"
+OPTIONS = (
+    "'gradients_mean': True",
+    "'loss_repeated_mean': False",
+    _OPTIMIZER,
+    f"'gradients_mean': True, {_OPTIMIZER}",
+)
+
+
+def training_script(seed: int) -> str:
+    """The script of a random net that is trained, with one of several settings."""
+    script = branching_script(seed).replace("def network():\n    return Net()\n", TRAINING)
+    return re.sub(r"(SETTINGS = \{.*)\}", lambda found: f"{found[1]}, {OPTIONS[seed % len(OPTIONS)]}}}", script)
+
+
 if __name__ == "__main__":
     into, count = Path(sys.argv[1]), int(sys.argv[2])
     into.mkdir(parents=True, exist_ok=True)
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     for seed in range(first, first + count):
-        (into / f"net_{seed:04}.py").write_text(branching_script(seed))
+        if sys.argv[4:] == ["train"]:
+            (into / f"train_{seed}.py").write_text(training_script(seed))
+        else:
+            (into / f"net_{seed:04}.py").write_text(branching_script(seed))

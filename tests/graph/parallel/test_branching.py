@@ -1,6 +1,6 @@
 """Networks with branches and loops, compiled by MindSpore 2.10 for a pretended cluster: their functions, node by node.
 
-The nets are those of `branching.py`, and nets whose blocks give parts that do not fit together.
+The nets are those of `branching.py`, some of them trained, and nets whose blocks give parts that do not fit together.
 """
 
 import contextlib
@@ -8,17 +8,20 @@ import io
 import json
 import lzma
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from graph.parallel.stages import read
 from graph.parallel.texts import texts_of
 
-RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "mindspore_2_10" / "parallel" / "branches.json.xz"
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "mindspore_2_10" / "parallel"
+RECORDED = FOLDER / "branches.json.xz"
+TRAINING = FOLDER / "training_branches.json.xz"
 
 
-def load():
-    return json.loads(lzma.decompress(RECORDED.read_bytes()))
+def load(path=RECORDED):
+    return json.loads(lzma.decompress(path.read_bytes()))
 
 
 def rows_of(stage):
@@ -92,3 +95,43 @@ def root_first(kinds):
     """Functions in an order that inserted nodes do not change."""
     names = "VirtualDataset", "ReLU", "Neg", "Switch"
     return next((at for at, name in enumerate(names) if any(name in kind for kind in kinds)), len(names))
+
+
+# MindSpore takes the result of a branch whose side reads a weight for that weight, and inserts its mirror there
+MIRRORED = ("train_104", "train_110", "train_113")
+
+
+def operators_of(text, names_weights):
+    """The operators of the forward pass and what was inserted for them, with numbers, strategies and attributes."""
+    found = Counter()
+    for line in (line for stage in read(text) for line in stage.lines):
+        if not (line.instance or line.strategy) or line.instance in ("assignadd", "opt"):
+            continue
+        attrs = dict(line.attrs.get("primitive_attrs", {}))
+        attrs.pop("rank_size", None)  # 1 where only one rank of a pretended cluster compiles
+        if (line.instance or "").startswith("parallel_optimizer"):  # a placeholder until gradients are expanded
+            found["AllGather", *(attrs[name] for name in ("group", "group_ranks", "mirror_user_id"))] += 1
+            continue
+        if line.strategy and not names_weights:
+            attrs.pop("mirror_user_id", None)
+        numbers = tuple(text for text in line.operands if text[0] not in "%$")
+        found[line.call, re.sub(r"\d{6,}", "", line.instance or ""), line.strategy, numbers, str(attrs)] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", load(TRAINING))
+def test_training_with_branches_and_loops(name):
+    """Texts of such steps show no functions of gradients, so the operators are compared, not their order."""
+    net = load(TRAINING)[name]
+    names_weights = "enable_parallel_optimizer" not in net["script"] and name not in MIRRORED
+    with contextlib.redirect_stderr(io.StringIO()):
+        mine = operators_of(texts_of(net["script"])["end"], names_weights)
+    real = operators_of(net["end"], names_weights)
+    missing = Counter(row[0] for row in (real - mine).elements())
+    more = Counter(row[0] for row in (mine - real).elements())
+    if name in ("after", "both"):  # the network computes its loss and its gradient: here in one function
+        assert (missing, more) == ({"_VirtualDataset": 1}, {"PrimFunc_Greater": 1})
+        return
+    assert not more
+    assert missing.pop("_GetTensorSlice", 0) == name.startswith("train")  # of the incoming gradient
+    assert missing == ({"_MirrorOperator": 1} if name in MIRRORED else {})
