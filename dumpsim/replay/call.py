@@ -301,11 +301,11 @@ def _fits(node: IrNode, operator: Operator) -> bool:
     return True
 
 
-def _size(entry: Entry) -> int:
+def _size(entry: Entry) -> int | None:
     try:
         return prod(entry.shape)
     except (DumpsimError, OSError):
-        return -1
+        return None
 
 
 def _type_differs(node: IrNode, outputs: Sequence[tuple[int, Side]]) -> str:

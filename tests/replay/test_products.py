@@ -66,6 +66,16 @@ def test_a_product_that_may_leave_the_range_in_some_order_is_not_judged():
     assert excess("TensorScatterMul", (x, index, values), np.float32([1e30, 2.001])) > 1
 
 
+def test_a_quotient_that_may_leave_the_range_in_some_order_is_not_judged():
+    """Small divisors first overflow, large ones first underflow; the quotient by all of them is in the range."""
+    for x, divisors in ((1e25, [1e-20, 1e20]), (1e-25, [1e20, 1e-20])):
+        index, values, x = np.zeros((2, 1), np.int32), np.float32(divisors), np.float32([x])
+        assert excess("TensorScatterDiv", (x, index, values), x * np.float32(1.5)) <= 1
+    for x, divisors in ((1e15, [1e-20, 1e20]), (1e-15, [1e20, 1e-20])):
+        index, values, x = np.zeros((2, 1), np.int32), np.float32(divisors), np.float32([x])
+        assert excess("TensorScatterDiv", (x, index, values), x * np.float32(1.5)) > 1
+
+
 def test_products_of_a_dump_are_recomputed(tmp_path, monkeypatch):
     class Net(nn.Cell):
         def __init__(self):
