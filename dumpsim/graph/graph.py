@@ -124,8 +124,6 @@ class Control:
     ----------
     variables : tuple of str
         Variables of the script that a loop carries, by output.
-    writes : bool
-        Whether a block writes memory, so that reads and writes of memory may not move before the node.
     backward : Node or None
         The gradient of a branch.
     is_differentiated : bool
@@ -169,7 +167,6 @@ class Control:
     """
 
     variables: tuple[str, ...] = ()
-    writes: bool = False
     backward: "Node | None" = None
     is_differentiated: bool = False
     gradients: int = 0
