@@ -1,4 +1,4 @@
-"""Random sharded nets with branches and loops: ``python tests/graph/parallel/branching.py FOLDER COUNT [SEED [train]]``
+"""Random sharded nets with branches or loops: ``python tests/graph/parallel/branching.py FOLDER COUNT [SEED [train]]``
 
 Both sides of a branch, and the value before a loop and its body, end with the same strategy: MindSpore does not
 redistribute what they give. `record.py` compiles these nets with real MindSpore.
