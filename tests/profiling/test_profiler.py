@@ -383,3 +383,24 @@ def test_one_profile_at_a_time(machine, tmp_path):
     with profile(on_trace_ready=tensorboard_trace_handler("o")):
         trained(machine, 1)
     assert results("o")
+
+
+def test_parameters_of_an_experimental_config_are_those_of_mindspore():
+    """[2.10 observed]"""
+    assert vars(config()) == {
+        "profiler_level": ProfilerLevel.Level0, "aic_metrics": AicoreMetrics.AiCoreNone, "l2_cache": False,
+        "mstx": False, "data_simplification": True, "export_type": None, "mstx_domain_include": None,
+        "mstx_domain_exclude": None, "sys_io": False, "sys_interconnection": False, "host_sys": None,
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:when 'profiler_level'")
+@pytest.mark.parametrize("level", [ProfilerLevel.Level1, ProfilerLevel.Level2])
+def test_levels_with_metrics_measure_the_pipes_by_default(machine, level):
+    headers = []
+    for name, given in (("a", {}), ("b", {"aic_metrics": AicoreMetrics.PipeUtilization})):
+        prof = Profiler(output_path=name, profiler_level=level, **given)
+        trained(machine, 1)
+        prof.analyse()
+        headers.append(list(rows(results(name), "kernel_details")[0]))
+    assert headers[0] == headers[1]

@@ -12,6 +12,7 @@ from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.frontends.mindspore import Tensor, nn, ops
 from dumpsim.frontends.mindspore.communication import GlobalComm, get_group_size, get_rank, init
+from dumpsim.frontends.mindspore.parallel.auto_parallel import AutoParallel
 
 FACTS = json.loads((Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "api_facts.json").read_text())
 
@@ -223,3 +224,27 @@ def test_mutable():
     assert isinstance(ms.mutable((1, 2))[0], Tensor)
     with pytest.raises(TypeError, match="mutable"):
         ms.mutable(object())
+
+
+def test_settings_of_a_network_hold_while_it_is_called():
+    seen = {}
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            seen.update({name: ms.get_auto_parallel_context(name) for name in before})
+            return x
+
+    names = ("parallel_mode", "gradients_mean", "loss_repeated_mean", "pipeline_stages", "enable_parallel_optimizer")
+    before = {name: ms.get_auto_parallel_context(name) for name in names}
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    net = AutoParallel(Net())
+    net.enable_gradients_mean()
+    net.disable_loss_repeated_mean()
+    net.hsdp()
+    net.pipeline(1)
+    net(ms.Tensor([1.0]))
+    assert seen == {
+        "parallel_mode": "semi_auto_parallel", "gradients_mean": True, "loss_repeated_mean": False,
+        "pipeline_stages": 1, "enable_parallel_optimizer": True,
+    }  # fmt: skip
+    assert {name: ms.get_auto_parallel_context(name) for name in names} == before

@@ -290,3 +290,10 @@ def test_options_about_workers_change_no_row():
 def test_transforms():
     dataset = rows(shuffle=False).map(ds.transforms.TypeCast(np.float16), ["data"])
     assert dataset.output_types()[0] == np.float16
+
+
+def test_the_columns_that_do_not_fit_are_named():
+    one, other = (ds.NumpySlicesDataset([1], [name], shuffle=False) for name in "ab")
+    with pytest.raises(ValueError, match=r"the columns \['b'\].*\['a'\]"):
+        one + other
+    assert one.concat([]).get_dataset_size() == 1

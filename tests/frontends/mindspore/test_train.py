@@ -235,6 +235,7 @@ def test_a_nan_loss_ends_training():
 def test_checkpoints_are_loaded_as_saved(tmp_path):
     network = nn.SequentialCell(nn.Dense(3, 2), nn.BatchNorm1d(2))
     network.insert_param_to_cell("scale", Parameter(Tensor(2.5)))
+    network.insert_param_to_cell("single", Parameter(Tensor([1.5])))
     path = tmp_path / "net.ckpt"
     ms.save_checkpoint(network, str(path))
     loaded = ms.load_checkpoint(str(path))
@@ -244,7 +245,7 @@ def test_checkpoints_are_loaded_as_saved(tmp_path):
         assert loaded[parameter.name].shape == parameter.shape
     fresh = nn.SequentialCell(nn.Dense(3, 2), nn.BatchNorm1d(2))
     missing, unused = ms.load_param_into_net(fresh, loaded)
-    assert (missing, unused) == ([], ["scale"])
+    assert (missing, unused) == ([], ["scale", "single"])
     np.testing.assert_array_equal(fresh[0].weight.asnumpy(), network[0].weight.asnumpy())
 
 
