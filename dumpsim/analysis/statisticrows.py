@@ -8,7 +8,7 @@ import io
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -103,13 +103,8 @@ class StatisticRows:
         else:
             rows = self._in_order(np.argsort(stamps, kind="stable"))
         for _, same in groupby(self._sound(rows), key=lambda row: row[0].timestamp):
-            group: list[Row] = []
-            for row in same:
-                group.append(row)
-                if len(group) == _SORTED:
-                    yield from sorted(group, key=_name)
-                    group = []
-            yield from sorted(group, key=_name)
+            while group := list(islice(same, _SORTED)):
+                yield from sorted(group, key=_name)
 
     def _sound(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows before the first damaged one."""

@@ -45,6 +45,17 @@ def test_rows_that_are_read_again_are_the_same(tmp_path, monkeypatch, block, kep
     assert joined[0][2] == (None if order == "one stamp" else float(stamps.index(112)))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7])
+def test_rows_of_one_time_stamp_are_sorted_by_name_a_part_at_a_time(tmp_path, monkeypatch, count):
+    monkeypatch.setattr(statisticrows, "_SORTED", 3)
+    names = ["g", "f", "e", "b", "d", "c", "a"][:count]
+    rows = "".join(rows_of([stamp], name) for stamp in (7, 5) for name in names)
+    (tmp_path / "statistic.csv").write_text(HEAD + rows)
+    wanted = [*sorted(names[:3]), *sorted(names[3:6]), *names[6:]]
+    found = [(entry.timestamp, entry.op_name) for entry in dumpsim.open(tmp_path)]
+    assert found == [(stamp, name) for stamp in (5, 7) for name in wanted]
+
+
 def test_what_follows_a_damaged_row_is_not_guessed(tmp_path, monkeypatch):
     monkeypatch.setattr(statisticrows, "_CACHED", 2)
     (tmp_path / "statistic.csv").write_text(HEAD + rows_of(range(5)) + "Add,x\n" + rows_of(range(5, 9)))

@@ -47,6 +47,26 @@ def test_parameters(pair, tmp_path, capsys):
     assert "fc.weight" in capsys.readouterr().out
 
 
+@pytest.mark.torch
+def test_the_rows_of_parameters(pair):
+    """[spec api_dump 2.3] Digits are cut: of 3 / sqrt(9 * 2) five."""
+    import torch
+
+    own = {"w": torch.tensor([3.0, 0.0]), "same": torch.ones(2, 2), "bent": torch.ones(2, 3), "old": torch.ones(1, 4)}
+    golden = {"w": torch.tensor([1.0, 1.0]), "same": torch.ones(2, 2), "bent": torch.ones(3, 2), "new": torch.ones(5)}
+    torch.save(own, pair[0] / "rank0" / "pt_net.pth")
+    torch.save(golden, pair[1] / "rank0" / "ad_net.pth")
+    rows = api_dump_compare(*pair).parameters.rows
+    bent = "Shape is inconsistent"
+    assert [(*row.cells, sorted(row.marked)) for row in rows] == [
+        ("w", "w", "(2,)", "(2,)", "False", "0.00%", "0.70710", "1.50000, 2.00000", [4]),
+        ("same", "same", "(2, 2)", "(2, 2)", "True", "100.00%", "1.00000", "0.00000, 0.00000", []),
+        ("bent", "bent", "(2, 3)", "(3, 2)", bent, bent, bent, bent, [4]),
+        ("old", None, "(1, 4)", None, "False", "0.00%", "nan", "nan, nan", []),
+        (None, "new", None, "(5,)", "False", "0.00%", "nan", "nan, nan", []),
+    ]
+
+
 class Evil:
     def __reduce__(self):
         return print, ("run",)
