@@ -1,8 +1,11 @@
 """dumpsim.convert and the command: trees of bin files to arrays, on files made without our codec."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
@@ -11,8 +14,10 @@ import pytest
 from binfile import bin_bytes, item
 
 import dumpsim
-from dumpsim.analysis.convert import convert, convert_each, find
+from dumpsim.analysis import convert as converting
+from dumpsim.analysis.convert import Converted, Job, convert, convert_each, find
 from dumpsim.core.errors import BadInputError
+from dumpsim.tensor.layout import to_device
 
 STAMP = "1700000000000000"
 
@@ -205,3 +210,130 @@ def test_the_command(tree, tmp_path):
     assert again.returncode == 1
     assert (told["files"], told["written"], len(told["failed"])) == (4, 0, 6)
     assert command(tmp_path / "nope").returncode == 2
+
+
+def plain(path):
+    """A file of one tensor."""
+    path.write_bytes(bin_bytes([item(np.zeros(1, np.int8))]))
+    return path
+
+
+def test_files_that_wait_are_not_converted_for_a_caller_who_has_seen_enough(tmp_path, monkeypatch):
+    """Two threads: the first file is given back, two more may run, and the others are cancelled."""
+    monkeypatch.setattr(converting, "_LARGE", 0)
+    gone, started = threading.Event(), []
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, *arguments, **options):
+            gone.set()
+            super().shutdown(*arguments, **options)
+
+    def file(self, job):
+        started.append(job.name)
+        if len(started) > 1:
+            gone.wait(20)
+        return Converted(path=job.path)
+
+    monkeypatch.setattr(converting, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(converting._Writer, "file", file)
+    found = [Job(path=str(plain(tmp_path / f"Add.a{n}.1.2.{STAMP}")), directory="", name=str(n)) for n in range(20)]
+    results = convert_each(found, jobs=2)
+    assert next(results).path == found[0].path
+    results.close()
+    assert started[0] == "0"
+    assert set(started) <= {"0", "1", "2"}
+
+
+def test_files_of_a_mebibyte_have_a_thread_of_their_own(tmp_path, monkeypatch):
+    where = {}
+
+    def file(self, job):
+        where[job.name] = threading.current_thread().name.rpartition("_")[0]
+        return Converted(path=job.path)
+
+    monkeypatch.setattr(converting._Writer, "file", file)
+    sizes = {"small": (1 << 20) - 1, "large": 1 << 20, "gone": None}
+    for name, size in sizes.items():
+        if size is not None:
+            with (tmp_path / name).open("wb") as empty:
+                empty.truncate(size)
+    found = [Job(path=str(tmp_path / name), directory="", name=name) for name in sizes]
+    assert [result.path for result in convert_each(found, jobs=2)] == [job.path for job in found]
+    here = threading.current_thread().name.rpartition("_")[0]
+    assert where == {"small": here, "large": "dumpsim-convert", "gone": here}
+    list(convert_each(found, jobs=1))
+    assert set(where.values()) == {here}
+
+
+def test_the_files_of_several_paths(tree, tmp_path):
+    """Links inside a tree are skipped, those that the user names are followed; each file is there once."""
+    out, stem = tmp_path / "out", f"Conv2D.conv.3.5.{STAMP}"
+    inside, model = tree / "0" / "link", tree / "0" / "model" / "1"
+    inside.symlink_to(model / stem)
+    for name in (f"Add.a.1.2.{STAMP}.output.0.ND.npy", "ms.pb", "g.ir", "x.txt", "statistic.csv", "a.json"):
+        (tree / "0" / name).write_bytes(b"")
+    (tree / "mapping.csv").write_text(f"78,Add.a/b.1.2.{STAMP}\n")
+    plain(tree / "78")
+    long = Job(path=str(tree / "1/model/1/77"), directory=str(out / "1/model/1"), name=f"Add.{'n' * 230}.1.2.{STAMP}")
+    conv = [Job(path=str(tree / f"{n}/model/1/{stem}"), directory=str(out / f"{n}/model/1"), name=stem) for n in "01"]
+    other = Job(
+        path=str(tree / f"1/model/1/Opdebug.Node_OpDebug.9.2.{STAMP}"), directory=str(out / "1/model/1"),
+        name=f"Opdebug.Node_OpDebug.9.2.{STAMP}",
+    )  # fmt: skip
+    assert find([tree / "0"], out) == [Job(path=conv[0].path, directory=str(out / "model/1"), name=stem)]
+    both = find([str(tree / "?"), tree / "0"], out)
+    assert both == [conv[0], *sorted([long, conv[1], other], key=lambda job: Path(job.path).name)]
+    assert find([inside], out) == [Job(path=str(model / stem), directory=str(out), name="link")]
+    assert find([tree / "1/model/1/77"], out) == [Job(path=long.path, directory=str(out), name=long.name)]
+    (tree / "1" / "res").mkdir()
+    plain(tree / "1" / "res" / f"Add.a.1.2.{STAMP}")
+    assert len(find([tree / "1"], tree / "1" / "res")) == 3
+    assert len(find([tree / "1"], tree / "1" / "re")) == 4
+
+
+HOST = np.arange(2 * 3 * 4 * 5, dtype=np.float16).reshape(2, 3, 4, 5)
+DEEP = np.arange(1 * 3 * 2 * 4 * 5, dtype=np.float16).reshape(1, 3, 2, 4, 5)
+FLAT = np.arange(20 * 40, dtype=np.float16).reshape(20, 40)
+LAYOUTS = [
+    # layout in the file, array on the host, array on the device, the order's name, the same as NHWC
+    ("NC1HWC0", HOST, blocked(HOST), "NCHW", HOST.transpose(0, 2, 3, 1)),
+    ("NC1HWC0", HOST[:, :2], blocked(HOST[:, :2].transpose(0, 3, 1, 2)), "NHWC", HOST[:, :2]),
+    ("NDC1HWC0", DEEP, to_device(DEEP, "NDC1HWC0", dialect="ge"), "NCDHW", None),
+    ("FRACTAL_NZ", FLAT, to_device(FLAT, "FRACTAL_NZ", dialect="ge"), "ND", None),
+    ("NCHW", HOST, HOST, "NCHW", HOST.transpose(0, 2, 3, 1)),
+    ("NHWC", HOST, HOST, "NHWC", HOST),
+    ("ND", HOST, HOST, "ND", None),
+]
+
+
+@pytest.mark.parametrize(("layout", "host", "device", "order", "nhwc"), LAYOUTS)
+def test_a_result_is_named_by_the_order_of_its_axes(tmp_path, layout, host, device, order, nhwc):
+    """The shape on the device of the second one fits no other order than NHWC."""
+    path = tmp_path / f"Add.a.1.2.{STAMP}"
+    path.write_bytes(bin_bytes([item(np.ascontiguousarray(device), format=layout, original_shape=host.shape)]))
+    turned = (order, host) if nhwc is None else ("NHWC", nhwc)
+    for target, name, array in (("host", order, host), ("device", layout, device), ("NHWC", *turned)):
+        summary = convert(path, tmp_path / target, format=target)
+        assert (summary.files, summary.tensors, summary.failures) == (1, 1, ())
+        (made,) = os.listdir(tmp_path / target)
+        assert made == f"{path.name}.input.0.{name}.float16.npy"
+        np.testing.assert_array_equal(np.load(tmp_path / target / made), array, strict=True)
+        assert summary.nbytes == (tmp_path / target / made).stat().st_size
+
+
+def test_a_tensor_that_does_not_fit_into_memory_is_a_failure(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(converting, "npy_parts", lambda array: (_ for _ in ()).throw(MemoryError))
+    path = tree / "0" / "model" / "1" / f"Conv2D.conv.3.5.{STAMP}"
+    found = convert(path, tmp_path / "out").failures
+    assert [(one.path, one.tensor, one.reason) for one in found] == [
+        (str(path), "input 0", "not enough memory"), (str(path), "output 0", "not enough memory")
+    ]  # fmt: skip
+
+
+def test_a_file_that_vanished_is_a_failure(tree, tmp_path):
+    found = find([tree], tmp_path / "out")
+    Path(found[0].path).unlink()
+    first, *others = convert_each(found)
+    assert [one.tensor for one in first.failures] == [""]
+    assert not first.failures[0].reason.startswith(found[0].path)
+    assert not any(one.failures for one in others)
