@@ -162,7 +162,7 @@ def _agreement(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[n
 def gap_groups(origin: Sequence[Call], target: Sequence[Call], compounds: Compounds = COMPOUNDS) -> list[Group]:
     """Groups of the calls between two pairs: several for one where that is known, else cut where shapes tell."""
     if not origin or not target:
-        return [Group(tuple(origin), tuple(target))] if origin or target else []
+        return _cut_groups(origin, target)
     if any(call.is_layer for call in origin) != any(call.is_layer for call in target):
         return _without_layers(origin, target, compounds)
     groups: list[Group] = []
@@ -222,8 +222,8 @@ def _ended(calls: Sequence[Call], compounds: Compounds) -> list[dict[str, int]]:
 
 def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
     """Cut where the same shapes pass from one call to the next."""
-    if not origin or not target:
-        return [Group(tuple(origin), tuple(target))] if origin or target else []
+    if not origin and not target:
+        return []
     groups, at_i, at_j = [], 0, 0
     for i, j in [*_cuts(origin, target), (len(origin) - 1, len(target) - 1)]:
         groups.append(Group(tuple(origin[at_i : i + 1]), tuple(target[at_j : j + 1])))
@@ -265,8 +265,6 @@ def _cuts(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, int
     edges = [
         _codes(codes, [(shapes(a.outputs), shapes(b.inputs)) for a, b in pairwise(side)]) for side in (origin, target)
     ]
-    if not edges[0].size or not edges[1].size:
-        return []
     names: dict[str, int] = {}
     apis = [
         np.array([names.setdefault(_api(call), len(names)) for call in side], np.int64) for side in (origin, target)

@@ -136,6 +136,44 @@ def test_every_call_is_in_one_group():
     assert [c for group in groups for c in group.target] == sides[1]
 
 
+def common(a, b):
+    """The length of the longest common subsequence, by the textbook."""
+    line = [0] * (len(b) + 1)
+    for x in a:
+        above = list(line)
+        for j, y in enumerate(b, 1):
+            line[j] = above[j - 1] + 1 if x == y else max(above[j], line[j - 1])
+    return line[-1]
+
+
+CALLS = st.lists(st.tuples(st.sampled_from(["relu", "abs", "exp"]), st.sampled_from([(2, 8), (3,)])), max_size=9)
+
+
+@settings(deadline=None, max_examples=150)
+@given(CALLS, CALLS)
+def test_as_many_equal_calls_are_pairs_as_keep_their_order(ours, theirs):
+    """A shape that is equal on both sides of a call leaves nothing to cut but what is equal."""
+    sides = [[call(api, shape, at=at) for at, (api, shape) in enumerate(side)] for side in (ours, theirs)]
+    groups = align(*sides)
+    assert [c for group in groups for c in group.origin] == sides[0]
+    assert [c for group in groups for c in group.target] == sides[1]
+    assert all(group.origin or group.target for group in groups)
+    pairs = [(g.origin[0].key, g.target[0].key) for g in groups if len(g.origin) == len(g.target) == 1]
+    assert sum(one == other for one, other in pairs) == common(ours, theirs)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_gap_of_one_side_is_one_group(swapped):
+    """Also of modules, which are put apart where both sides have calls."""
+    side = [call("relu"), call("foo", kind="LAYER"), call("abs")]
+    (group,) = gap_groups([], side) if swapped else gap_groups(side, [])
+    assert (list(group.origin), list(group.target)) == (([], side) if swapped else (side, []))
+    ends = [call("exp", made=(3,)), *side, call("log", shape=(4,))]
+    short = [ends[0], ends[-1]]
+    groups = align(short, ends) if swapped else align(ends, short)
+    assert sizes(groups) == [(1, 1), (0, 3) if swapped else (3, 0), (1, 1)]
+
+
 def test_long_chains_of_distinct_calls_do_not_recurse():
     origin = [call(f"op{at}", at=at) for at in range(1500)]
     target = [c for c in origin if int(c.api[2:]) % 10]

@@ -16,7 +16,7 @@ from binfile import bin_bytes, item
 import dumpsim
 from dumpsim.analysis import convert as converting
 from dumpsim.analysis.convert import Converted, Job, convert, convert_each, find
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.tensor.layout import to_device
 
 STAMP = "1700000000000000"
@@ -337,3 +337,10 @@ def test_a_file_that_vanished_is_a_failure(tree, tmp_path):
     assert [one.tensor for one in first.failures] == [""]
     assert not first.failures[0].reason.startswith(found[0].path)
     assert not any(one.failures for one in others)
+
+
+def test_without_torch_no_file_is_tried(tree, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UnsupportedError, match=r"to: pt files need torch: pip install 'dumpsim\[torch\]'"):
+        convert(tree, tmp_path / "out", to="pt")
+    assert not (tmp_path / "out").exists()
