@@ -69,9 +69,9 @@ def shard(
     names.copies(known, graph)
     if is_printed:
         for cut, strategy in sharder.strategies_by_node():
-            shown = known[id(cut)]
-            assert isinstance(shown, Node)
-            text_of(shown).node_attrs["in_strategy"] = strategy
+            shown = known.get(id(cut))
+            if isinstance(shown, Node):  # results that need no argument need no data set
+                text_of(shown).node_attrs["in_strategy"] = strategy
         texts.append(
             ("step_parallel_end", stage_document(end, find, names, graph.name, sharder.slices(), weights=weights))
         )

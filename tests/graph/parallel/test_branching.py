@@ -64,6 +64,19 @@ def test_recorded_nets():
             check(name, net)
 
 
+@pytest.mark.parametrize("name", ["net_pieces", "net_round"])
+def test_results_that_are_an_item_of_a_tuple_or_variables_of_a_loop_that_change_places(name):
+    check(name, load()[name])
+
+
+def test_a_network_that_only_returns_its_weight_has_no_data_set():
+    script = load()["net_round"]["script"]
+    script = re.sub(r"(def construct[^\n]*\n).*?\n\n", r"\1        return self.w1\n\n", script, flags=re.DOTALL)
+    for text in texts_of(script).values():  # [2.10 observed]
+        assert "_VirtualDataset" not in text
+        assert "Return(" in text
+
+
 @pytest.mark.slow
 def test_all_recorded_nets():
     for name, net in load().items():
