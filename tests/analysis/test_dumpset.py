@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import recorded
 from rebuild import rebuild
+from smalltree import write
 
 import dumpsim
+from dumpsim.analysis import dumpset
 from dumpsim.codecs import statcsv
 from dumpsim.core.errors import BadInputError, UnreadableError
+from dumpsim.core.statistic import NAMES, REAL
 
 LENET = "Default/conv1-Conv2d/Conv2D-op0"
 
@@ -131,3 +134,105 @@ def test_links_out_of_the_tree_are_not_followed(lenet, tmp_path_factory):
     np.save(outside / "Secret.x.0.0.1.output.0.DefaultFormat.npy", np.ones(1))
     os.symlink(outside.parent, lenet / "rank_0" / "linked")
     assert not any(entry.op_type == "Secret" for entry in dumpsim.open(lenet))
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Two ranks and iterations 0 and 2 of one operator with two inputs; its result counts the places."""
+    for at, (rank, iteration) in enumerate([(1, 2), (0, 0), (1, 0)]):
+        arrays = [np.arange(6, dtype=np.float32).reshape(2, 3) - 2, np.array([True, False])]
+        write(tmp_path, [("Add", "Default/Add-op0", arrays, [np.float16(at)])], rank=rank, iteration=iteration)
+    return tmp_path
+
+
+def expected(root, known):
+    """The rows of `small`; `known` are statistics of the three tensors of a place."""
+    facts = [("input", 0, "float32", [2, 3], 24), ("input", 1, "bool", [2], 2), ("output", 0, "float16", [], 2)]
+    for rank, iteration in ((0, 0), (1, 0), (1, 2)):
+        for at, (io, slot, dtype, shape, nbytes) in enumerate(facts):
+            stamp = 1_700_000_000_000_000 + 100_000 * iteration + at + 1
+            yield {
+                "rank": rank, "net": "Net", "step": None, "graph": 0, "iteration": iteration, "op_type": "Add",
+                "op_name": "Default_Add-op0", "io": io, "slot": slot, "dtype": dtype, "shape": shape,
+                "format": "DefaultFormat", "nbytes": nbytes, "task_id": 0, "stream_id": 0, "timestamp": stamp,
+                "path": str(root / f"rank_{rank}/Net/0/{iteration}/"
+                            f"Add.Default_Add-op0.0.0.{stamp}.{io}.{slot}.DefaultFormat.npy"),
+                **{name: values[at] for name, values in known.items()},
+            }  # fmt: skip
+
+
+def test_a_row_has_all_that_is_known_of_a_tensor(small):
+    rows = list(dumpsim.open(small).rows())
+    assert rows == list(expected(small, dict.fromkeys(NAMES, (None,) * 3)))
+    assert list(rows[0])[-len(NAMES) :] == list(NAMES)
+    computed = list(dumpsim.open(small).filter(rank=0).rows(["min", "count"]))
+    known = dict.fromkeys(NAMES, (None,) * 3) | {"min": (-2.0, 0.0, 1.0), "count": (6, 2, 1)}
+    assert computed == list(expected(small, known))[:3]
+
+
+def test_a_file_that_cannot_be_read_has_no_row(small):
+    broken = next(small.rglob("*.input.1.*.npy"))
+    broken.write_bytes(b"")
+    told = []
+    rows = list(dumpsim.open(small).rows(broken=told.append))
+    assert [row["path"] for row in rows] == [
+        row["path"] for row in expected(small, {}) if row["path"] != str(broken)
+    ]  # fmt: skip
+    assert len(told) == 1
+    assert broken.name in str(told[0])
+    with pytest.raises(UnreadableError):
+        list(dumpsim.open(small).rows())
+
+
+@pytest.mark.report
+def test_frames_have_types_also_for_columns_without_values(small):
+    pandas, polars = (getattr(dumpsim.open(small), name)() for name in ("to_pandas", "to_polars"))
+    wanted = list(expected(small, dict.fromkeys(NAMES, (None,) * 3)))
+    assert list(pandas.columns) == polars.columns == list(wanted[0])
+    assert polars.to_dicts() == wanted
+    whole = {"rank", "step", "graph", "iteration", "slot", "nbytes", "task_id", "stream_id", "timestamp"}
+    whole |= {name for name in NAMES if name not in REAL}
+    kinds = dict.fromkeys(whole, "Int64") | dict.fromkeys(REAL, "float64")
+    assert {name: str(kind) for name, kind in pandas.dtypes.items() if name in kinds} == kinds
+    schema = dict.fromkeys(wanted[0], "String") | dict.fromkeys(whole, "Int64") | dict.fromkeys(REAL, "Float64")
+    assert {name: str(kind) for name, kind in polars.schema.items()} == {**schema, "shape": "List(Int64)"}
+    for name in ("op_name", "path", "nbytes", "shape"):
+        assert pandas[name].tolist() == [row[name] for row in wanted]
+    empty = dumpsim.open(small).filter(rank=7)
+    assert (empty.to_pandas().dtypes == pandas.dtypes)[sorted(kinds)].all()
+    assert empty.to_polars().schema == polars.schema
+
+
+@pytest.mark.parametrize(
+    ("limit", "filters", "text"),
+    [
+        (9, {}, "9 tensors of 1 operators, rank 0-1, iteration 0, 2"),
+        (8, {}, "more than 8 tensors of 1 operators, rank 0-1, iteration 0, 2"),
+        (3, {"rank": 0}, "3 tensors of 1 operators, rank 0, iteration 0 (filtered)"),
+        (2, {"rank": 0}, "more than 2 tensors of 1 operators, rank 0, iteration 0 (filtered)"),
+        (9, {"rank": 7}, "0 tensors of 0 operators (filtered)"),
+    ],
+)
+def test_the_text_of_a_long_dump_counts_a_part_of_it(small, monkeypatch, limit, filters, text):
+    monkeypatch.setattr(dumpset, "_COUNTED", limit)
+    assert repr(dumpsim.open(small).filter(**filters)) == f"<DumpSet {small}: {text}>"
+
+
+def test_the_text_of_loose_files_names_no_iteration(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones(2))
+    assert repr(dumpsim.open(tmp_path)) == f"<DumpSet {tmp_path}: 1 tensors of 1 operators, rank 0>"
+    (tmp_path / "Add.a.1.2.1700000000000000").write_bytes(b"x")
+    assert repr(dumpsim.open(tmp_path)) == f"<DumpSet {tmp_path}: damaged>"
+
+
+def test_filters_without_a_value_change_nothing(small):
+    dump = dumpsim.open(small)
+    assert dump.filter() is dump
+    assert dump.filter(rank=0).filter() == dump.filter(rank=0)
+    assert len(dump.filter(rank=1).filter(iteration=0)) == len(dump.filter(rank=1, iteration=0)) == 3
+    assert len(dump.filter(slot=0)) == 6
+    assert list(dump.absent()) == []
+    assert list(dump.filter(rank=1).filter(rank=0, slot=9).absent()) == [
+        "no slot 9; there are 0-1",
+        "no rank 0; there is 1",
+    ]
