@@ -184,6 +184,24 @@ def test_a_gradient_is_made_by_the_calls_that_read_the_result(tmp_path, own, fou
     assert compared(tmp_path, calls(**own), calls()) == found
 
 
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ({}, []),
+        ({"loss": 4.0}, [FIRST_GRADIENT]),
+        ({"late": 4.0}, [SECOND_GRADIENT]),
+    ],
+)
+def test_where_no_value_tells_who_reads_a_result_the_backward_before_made_its_gradient(tmp_path, own, found):
+    """The inputs of the layer and of the loss are other tensors than the results before them."""
+
+    def apart(records):
+        other = {"NN_Linear_0_forward_input.0": G * 11, "NN_MSELoss_0_forward_input.0": G * 13}
+        return [(name, other.get(name, value)) for name, value in records]
+
+    assert compared(tmp_path, apart(calls(**own)), apart(calls())) == found
+
+
 def test_a_gradient_that_no_maker_explains_is_ranked_under_the_maker(tmp_path):
     found = dumpsim.first(api(tmp_path / "a", calls(late=4.0)), api(tmp_path / "b", calls()), everything=True)
     (row,) = found.ranking
@@ -291,6 +309,23 @@ def test_an_argument_that_differs_is_named_only_for_a_difference_of_its_call(tmp
     assert maker.basis == "argument"
     assert maker.note == "; ".join(f"its argument input.{n} is {n + 0.5:g} in A and {n:g} in B" for n in (1, 2, 3))
     assert [row.basis for row in found.ranking] == ["argument"]
+
+
+@pytest.mark.parametrize(("times", "basis"), [(10, "growth"), (11, "argument")])
+def test_an_argument_is_to_blame_for_more_than_ten_times_what_is_explained(tmp_path, times, basis):
+    """Of one element, the relative difference is exact; of equal inputs, the rounding is explained."""
+    trees = []
+    for side, number, made in (("a", 2.0, 1 + times * ROUNDING), ("b", 1.0, 1.0)):
+        one = np.ones(1, np.float32)
+        values = {"input.0": one, "input.1": one * np.float32(number), "output": one * np.float32(made)}
+        trees.append(api(tmp_path / side, [(f"Functional_f_0_forward_{end}", value) for end, value in values.items()]))
+        info = trees[-1] / "rank0" / "torch_api_dump_info.pkl"
+        lines = info.read_text().splitlines()
+        lines[1] = lines[1].replace("torch.float32", "<class 'float'>")
+        info.write_text("\n".join(lines) + "\n")
+    (row,) = dumpsim.first(*trees, everything=True).ranking
+    assert (row.basis, row.excess) == (basis, times)
+    assert row.reason == ("its argument input.1 is 2 in A and 1 in B" if basis == "argument" else "")
 
 
 def test_a_chain_that_only_passes_a_difference_on_has_one_suspect(tmp_path):

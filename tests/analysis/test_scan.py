@@ -240,3 +240,37 @@ def test_a_difference_of_rows_is_told_by_the_statistics_that_differ(tmp_path):
     (finding,) = dumpsim.first(tmp_path / "a", tmp_path / "b", tol=["*:0.5:0.25"])
     assert (finding.kind, finding.basis) == ("made", "statistics")
     assert finding.detail == "1 of 2 statistics beyond the tolerance (rtol 0.5, atol 0.25); max 9 and 4"
+
+
+@pytest.mark.parametrize(
+    ("iterations", "gap"),
+    [((0, 3), "0 and 3"), ((0, 1), ""), ((0, 2), "0 and 2"), ((2,), ""), ((0, 1, 3), "1 and 3"), ((0, 3, 4), "")],
+)
+def test_iterations_that_nobody_dumped_are_named_where_a_bad_value_may_come_from_them(tmp_path, iterations, gap):
+    clean = [("Data", "a", [], [GOOD]), *chain(GOOD, GOOD)]
+    bad = [("Data", "a", [], [NAN]), ("Exp", "b", [INF], [INF]), ("Log", "c", [GOOD], [NAN])]
+    for iteration in iterations:
+        write(tmp_path, bad if iteration == iterations[-1] else clean, iteration=iteration)
+    found = dumpsim.first(tmp_path, everything=True)
+    gap = f"the iterations between {gap} were not dumped" if gap else ""
+    assert [(one.kind, one.op_name, one.note) for one in found] == [
+        ("given", "a", gap),
+        ("received", "b", "no operator before it in the dump has it" + (f"; {gap}" if gap else "")),
+        ("made", "c", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "named"),
+    [([], ""), (["Mul"], "Mul"), (["Mul", "Sin"], "Sin, Mul"), (["Cast", "Mul", "TransData"], "Mul"), (["Cast"], "")],
+)
+def test_of_a_difference_that_entered_what_ran_before_in_one_dump_alone_is_named(tmp_path, kinds, named):
+    """The latest first, without what compilers put in; none of them made the tensor that differs."""
+    extra = [(kind, kind, [GOOD * 5], [GOOD * 7]) for kind in kinds]
+    ours = [("Exp", "a", [GOOD], [GOOD]), *extra, ("ReLU", "b", [GOOD * 2], [GOOD * 2])]
+    golden = [("Exp", "a", [GOOD], [GOOD]), ("ReLU", "b", [GOOD * 3], [GOOD * 3])]
+    (finding,) = dumpsim.first(write(tmp_path / "a", ours), write(tmp_path / "b", golden))
+    assert (finding.kind, finding.op_name, finding.tensor) == ("received", "b", "input.0")
+    assert finding.note == "no operator before it in the dump has it" + (
+        f"; ran before it in one dump alone: {named}" if named else ""
+    )
