@@ -18,6 +18,7 @@ __all__ = ["Floats", "increasing", "landmarks", "pair"]
 _KEY, _VALUE, _NUMBER = 4, 2, 1  # weights of an equal key, of agreeing values, of an equal number
 
 Pair = tuple[int, int]
+_Link = tuple[Pair, "_Link | None"]
 Floats = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 Values = Callable[[Sequence[int], Sequence[int]], tuple[Floats, Floats]]
 
@@ -72,18 +73,17 @@ def increasing(pairs: Sequence[Pair]) -> list[Pair]:
     [(1, 0), (2, 1), (3, 2)]
     """
     tails: list[int] = []
-    ends: list[int] = []  # index of the pair that ends the best choice of each length
-    before: list[int] = []
-    for n, (_, right) in enumerate(pairs):
-        length = bisect_left(tails, right)
-        before.append(ends[length - 1] if length else -1)
-        tails[length : length + 1] = [right]
-        ends[length : length + 1] = [n]
+    links: list[_Link] = []  # the last pair of the best choice of each length, and the links before it
+    for pair in pairs:
+        length = bisect_left(tails, pair[1])
+        link = pair, links[length - 1] if length else None
+        tails[length : length + 1] = [pair[1]]
+        links[length : length + 1] = [link]
     chosen = []
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        chosen.append(pairs[at])
-        at = before[at]
+    last = links[-1] if links else None
+    while last is not None:
+        chosen.append(last[0])
+        last = last[1]
     return chosen[::-1]
 
 

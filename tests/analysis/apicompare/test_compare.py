@@ -16,6 +16,7 @@ from dumpsim import migrator
 from dumpsim.analysis.apicompare import api_dump_compare, compare_api_dumps
 from dumpsim.analysis.apicompare.difference import compare_arrays
 from dumpsim.analysis.apicompare.options import Options
+from dumpsim.analysis.apicompare.source import open_dump
 from dumpsim.analysis.tolerance import Tolerance
 from dumpsim.core.errors import BadInputError, DumpWriteError, ScriptTypeError, UnreadableError, UnsupportedError
 from tests.apifiles import call, dump, linears, mapping, ramp
@@ -611,3 +612,11 @@ def test_without_files_the_values_of_both_info_files_are_compared(tmp_path, fram
     said = ["npy files not found, use pkl files to compare."]
     assert list(result.notes) == said + ([] if known else ["all the data in the pkl files are nan."])
     assert (result.steps[0].forward is not None) is known
+
+
+def test_the_text_of_a_comparison_in_a_session_has_no_rows(tmp_path):
+    result, _ = compare_api_dumps(*(dump(tmp_path / name, "torch", linears(0)) for name in "ab"))
+    assert "Finding(" not in repr(result)
+    assert "Row(" not in repr(result)
+    assert "Call(" not in repr(result)
+    assert "Step(" not in repr(open_dump(tmp_path / "a"))
