@@ -25,6 +25,8 @@ def _four(name: str, abstract: Abstract, operand: str) -> TensorType:
     if len(x.shape) != 4:
         raise ScriptValueError(
             f"For primitive[{name}], the length of input must be equal to 4 , but got {len(x.shape)}."
+            if name == "MaxPool"
+            else f"For primitive[{name}], the x_rank must be equal to 4, but got {len(x.shape)}."
         )
     return x
 
@@ -160,7 +162,7 @@ def _infer_adaptive(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("AdaptiveAvgPool2D", abstracts[0], "x")
     if len(x.shape) not in (3, 4):
         raise ScriptValueError(
-            f"For 'AdaptiveAvgPool2D', the rank of the input must be 3 or 4, but got {len(x.shape)}."
+            f"For primitive[AdaptiveAvgPool2D], the dim of x must be in [3,4], but got {len(x.shape)}."
         )
     return output(x.dtype, (*x.shape[:-2], *_target(attrs, x.shape)))
 

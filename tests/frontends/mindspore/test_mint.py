@@ -96,6 +96,28 @@ def test_optimizer_steps_are_those_of_pytorch(case, mode):
         np.testing.assert_allclose(weight.asnumpy(), real, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_smoothed_labels_and_weights_of_classes_apply_together(reduction, pynative):
+    """The formula of PyTorch: a share of the loss is that of all classes alike; ignored rows count nowhere."""
+    logits, weight = cases.weights("smoothed", 0, (5, 3)), np.array([0.5, 2.0, 1.0], np.float32)
+    classes, smoothing = np.array([0, 2, 1, 1, 0]), 0.3
+    found = F.cross_entropy(Tensor(logits), Tensor(classes), Tensor(weight), 1, reduction, smoothing).asnumpy()
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    share = smoothing / 3 + (1 - smoothing) * np.eye(3)[classes]
+    rows = -(logs * weight * share).sum(1) * (classes != 1)
+    total = {"mean": rows.sum() / weight[[0, 2, 0]].sum(), "sum": rows.sum(), "none": rows}[reduction]
+    np.testing.assert_allclose(found, total, rtol=1e-5)
+
+
+def test_batch_norm_without_running_statistics_uses_those_of_the_batch(pynative):
+    x = cases.weights("batch", 0, (4, 3))
+    cell = mint.nn.BatchNorm1d(3, track_running_stats=False)
+    assert [one.name for one in cell.get_parameters()] == ["weight", "bias"]
+    for training in (False, True):
+        found = cell.set_train(training)(Tensor(x)).asnumpy()
+        np.testing.assert_allclose(found, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), rtol=1e-4, atol=1e-5)
+
+
 def test_a_learning_rate_of_a_group_may_be_changed():
     weight, bias = (Parameter(Tensor([1.0]), name=name) for name in ("weight", "bias"))
     optimizer = mint.optim.SGD([{"params": [weight], "lr": 0.5}, {"params": [bias]}], lr=0.1)

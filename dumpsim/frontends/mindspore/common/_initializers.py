@@ -109,9 +109,8 @@ def _gain(nonlinearity: str, slope: float | None) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if slope is None else slope) ** 2))
     raise ScriptValueError(
-        f"unknown nonlinearity {nonlinearity!r}",
-        where="nonlinearity",
-        allowed=[*_FIXED_GAINS, "leaky_relu"],
+        "For 'HeUniform', the argument 'nonlinearity' should be one of ['sigmoid', 'tanh', 'relu' or 'leaky_relu'], "
+        f"but got {nonlinearity}.",
         nearest=nearest(nonlinearity, [*_FIXED_GAINS, "leaky_relu"]),
     )
 

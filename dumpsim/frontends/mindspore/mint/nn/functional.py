@@ -1,10 +1,11 @@
 """``mindspore.mint.nn.functional``."""
 
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
 from dumpsim.frontends.mindspore._standin import vendored
@@ -82,8 +83,11 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None) -> 
     >>> log_softmax(Tensor([[0.0, 0.0]]), dim=1).asnumpy().round(4)
     array([[-0.6931, -0.6931]], dtype=float32)
     """
-    x = input if dtype is None else ops.cast(input, dtype)
-    return single("LogSoftmaxExt", [x, _implicit(input, dim), None])
+    x, axis = input if dtype is None else ops.cast(input, dtype), _implicit(input, dim)
+    rank = max(input.ndim, 1)
+    if isinstance(axis, int) and not -rank <= axis < rank:
+        raise ScriptValueError(f"The dim value should be in range [-{rank},{rank - 1}], but got {axis}")
+    return single("LogSoftmaxExt", [x, axis, None])
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -204,6 +208,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return result
 
 
+class _GluIndexError(DumpsimError, IndexError):
+    """The IndexError for an axis of `glu` that does not exist."""
+
+
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along an axis, gated by the sigmoid of the second.
 
@@ -213,6 +221,13 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     array([1.], dtype=float32)
     """
     expect("GLU", input, dim)
+    rank = input.ndim
+    if not -rank <= dim < rank:
+        raise _GluIndexError(f"For GLU, dimension should be in range of [-{rank}, {rank - 1}], but got {dim}.")
+    if input.shape[dim] % 2:
+        raise ScriptRuntimeError(
+            f"For GLU, halving dimension must be even, but dimension {dim % rank} is size {input.shape[dim]}."
+        )
     return single("GLU", [input, dim])
 
 
@@ -285,6 +300,17 @@ def avg_pool2d(
         "AvgPool2D", input, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode,
         count_include_pad, divisor_override,
     )  # fmt: skip
+    for name, given in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+        if isinstance(given, (tuple, list)) and len(given) not in (1, 2):
+            raise ScriptValueError(
+                f"For primitive[AvgPool2D], the number of {name} must be in [1,2], but got {len(given)}."
+            )
+    for extent, amount in zip(_pair(kernel_size), _pair(padding), strict=True):
+        if amount > extent // 2:
+            raise ScriptValueError(
+                f"For AvgPool2D, pad should be at most half of kernel size, but got pad = {amount} and kernel_size = "
+                f"{extent}"
+            )
     if ceil_mode or divisor_override is not None or (any(_pair(padding)) and not count_include_pad):
         raise UnsupportedError(
             "ceil_mode, divisor_override and padding with count_include_pad=False are not emulated",
@@ -309,7 +335,22 @@ def batch_norm(
     array([[1.]], dtype=float32)
     """
     expect("BatchNormExt", input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not 2 <= input.ndim <= 8:
+        raise ScriptValueError(
+            f"For primitive[BatchNormExt], the rank of input must be in [2,8], but got {input.ndim}."
+        )
     channels = input.shape[1]
+    given = {"weight": weight, "bias": bias, "running_mean": running_mean, "runnning_var": running_var}
+    for name, one in given.items():
+        if one is not None and one.shape[0] != channels:
+            raise ScriptValueError(
+                f"For BatchNormExt, the {name}.shape[0] should be equal to input's channel dimension, but got "
+                f"{one.shape[0]} and {channels}"
+            )
+    if running_mean is None:
+        running_mean = Tensor(np.zeros(channels, np.float32))
+    if running_var is None:
+        running_var = Tensor(np.ones(channels, np.float32))
     gamma = Tensor(np.ones(channels, np.float32)) if weight is None else weight
     beta = Tensor(np.zeros(channels, np.float32)) if bias is None else bias
     operator = ops.BatchNorm(is_training=training, epsilon=eps, momentum=momentum)
@@ -386,18 +427,37 @@ def cross_entropy(
     >>> round(cross_entropy(Tensor([[0.0, 0.0]]), Tensor([1])).item(), 4)
     0.6931
     """
+    if not isinstance(weight, (Tensor, NoneType)):
+        raise ScriptTypeError(f"For cross_entropy, weight must be Tensor or None, but got {type(weight)}.")
+    if not 0 <= label_smoothing <= 1:
+        raise ScriptValueError("For cross_entropy, label_smoothing must be in [0, 1].")
     if target.dtype.kind == "float":
         if label_smoothing or weight is not None or input.ndim > 2 or reduction == "mean":
             return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
         result: Tensor = ops.cross_entropy(input, target, reduction=reduction)
         return result
-    if label_smoothing and weight is not None:
-        raise UnsupportedError(
-            "weight together with label_smoothing is not emulated", where="mint.nn.functional.cross_entropy"
-        )
     rows, classes = _rows(input, target)
-    result = ops.cross_entropy(rows, classes, weight, ignore_index, reduction, label_smoothing)
+    if label_smoothing and weight is not None:
+        result = _smoothed(rows, classes, weight, ignore_index, reduction, label_smoothing)
+    else:
+        result = ops.cross_entropy(rows, classes, weight, ignore_index, reduction, label_smoothing)
     return result if reduction != "none" or input.ndim < 3 else ops.reshape(result, target.shape)
+
+
+def _smoothed(
+    rows: Tensor, classes: Tensor, weight: Tensor, ignored: int, reduction: str, smoothing: float
+) -> Tensor:  # fmt: skip
+    """Weighted cross entropy with targets that give each class a part of the probability."""
+    kept = ops.cast(ops.not_equal(classes, ignored), rows.dtype)
+    every: Tensor = ops.mul(ops.neg(ops.sum(ops.mul(log_softmax(rows, -1), weight), -1)), kept)
+    if reduction != "none":
+        every = ops.sum(every)
+    if reduction == "mean":
+        chosen = ops.gather(weight, ops.mul(classes, ops.cast(kept, classes.dtype)), 0)
+        every = ops.div(every, ops.sum(ops.mul(chosen, kept)))
+    hard = ops.cross_entropy(rows, classes, weight, ignored, reduction)
+    total: Tensor = ops.add(ops.mul(hard, 1.0 - smoothing), ops.mul(every, smoothing / rows.shape[-1]))
+    return total
 
 
 def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Any, reduction: str, smoothing: float) -> Tensor:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore._vendor import entries
@@ -37,6 +37,10 @@ __all__ = [
 _OF_CELLS = ("auto_prefix", "flags")  # what cells without settings of their own inherit
 
 
+_REDUCTIONS = ["mean", "sum", "none"]
+_CHECKED_REDUCTION = ("L1LossExt", "BCELoss")  # the others refuse it when they are called [2.10 observed]
+
+
 class _Applied(Cell):
     """A cell that calls a function with its inputs and settings."""
 
@@ -48,6 +52,9 @@ class _Applied(Cell):
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         self.settings = {name: value for name, value in bound.arguments.items() if name not in _OF_CELLS}
+        how = self.settings.get("reduction")
+        if self.cls_name in _CHECKED_REDUCTION and how not in _REDUCTIONS:
+            raise ScriptValueError(f"For '{self.cls_name}', the 'reduction' must be in {_REDUCTIONS}, but got {how}.")
         if bound.arguments.get("flags"):
             self.add_flags(**bound.arguments["flags"])
 
@@ -120,16 +127,22 @@ class Flatten(Cell):
 
     def construct(self, input: Any) -> Any:
         expect("FlattenExt", input, self.start_dim, self.end_dim)
+        rank = max(input.ndim, 1)
+        for axis in (self.start_dim, self.end_dim):
+            if not -rank <= axis < rank:
+                raise ScriptValueError(
+                    f"Dimension out of range (expected to be in range of [-{rank}, {rank}), but got {axis})"
+                )
         return ops.flatten(input, start_dim=self.start_dim, end_dim=self.end_dim)
 
 
-class Dropout(Cell):
+class DropoutExt(Cell):
     """Set elements to 0 at random in training.
 
     Examples
     --------
-    >>> Dropout(0.2)
-    Dropout(p=0.2)
+    >>> Dropout(0.2), Dropout(0.2).p
+    (DropoutExt(), 0.2)
     """
 
     def __init__(self, p: float = 0.5) -> None:
@@ -139,8 +152,8 @@ class Dropout(Cell):
     def construct(self, x: Any) -> Any:
         return functional.dropout(x, self.p, self.training)
 
-    def extend_repr(self) -> str:
-        return f"p={self.p}"
+
+Dropout = DropoutExt  # the vendor's class [2.10 observed]
 
 
 class Linear(Cell):
@@ -317,6 +330,15 @@ class GroupNorm(Cell):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
+        _check.positive_int(num_groups, "num_groups", "GroupNorm")
+        _check.positive_int(num_channels, "num_channels", "GroupNorm")
+        if num_channels % num_groups:
+            raise ScriptValueError(
+                "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got 'num_channels': "
+                f"{num_channels}, 'num_groups': {num_groups}."
+            )
+        _check.typed(eps, "eps", [float], "GroupNorm")
+        _check.bool_value(affine, "affine", "GroupNorm")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = _trained("ones", [num_channels], dtype, "weight")
         self.bias = _trained("zeros", [num_channels], dtype, "bias")
@@ -332,6 +354,8 @@ class GroupNorm(Cell):
 class _BatchNorm(Cell):
     """Normalisation over the batch; training updates the running mean and variance with `momentum`."""
 
+    ranks: tuple[int, ...]
+
     def __init__(
         self,
         num_features: int,
@@ -342,23 +366,28 @@ class _BatchNorm(Cell):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        if not track_running_stats:
-            raise UnsupportedError("track_running_stats=False is not emulated", where=f"mint.nn.{self.cls_name}")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.weight: Any = _trained("ones", [num_features], dtype, "weight") if affine else None
         self.bias: Any = _trained("zeros", [num_features], dtype, "bias") if affine else None
-        self.running_mean = _trained("zeros", [num_features], dtype, "running_mean")
-        self.running_var = _trained("ones", [num_features], dtype, "running_var")
-        self.num_batches_tracked = Parameter(initializer("zeros", [], mstype.int64), name="num_batches_tracked")
-        for parameter in (self.running_mean, self.running_var, self.num_batches_tracked):
-            parameter.requires_grad = False
+        self.running_mean: Any = None
+        self.running_var: Any = None
+        if track_running_stats:
+            self.running_mean = _trained("zeros", [num_features], dtype, "running_mean")
+            self.running_var = _trained("ones", [num_features], dtype, "running_var")
+            self.num_batches_tracked = Parameter(initializer("zeros", [], mstype.int64), name="num_batches_tracked")
+            for parameter in (self.running_mean, self.running_var, self.num_batches_tracked):
+                parameter.requires_grad = False
 
     def construct(self, input: Any) -> Any:
-        if self.training:
+        if input.ndim not in self.ranks:
+            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ScriptValueError(f"expected {wanted} input, but got {input.ndim}D input")
+        if self.training and self.track_running_stats:
             ops.assign_add(self.num_batches_tracked, 1)
+        batch = self.training or not self.track_running_stats
         return functional.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.momentum, self.eps
+            input, self.running_mean, self.running_var, self.weight, self.bias, batch, self.momentum, self.eps
         )  # fmt: skip
 
     def extend_repr(self) -> str:
@@ -377,6 +406,8 @@ class BatchNorm1d(_BatchNorm):
     ['weight', 'bias']
     """
 
+    ranks = (2, 3)
+
 
 class BatchNorm2d(_BatchNorm):
     """Normalisation over batch, height and width of (N, C, H, W).
@@ -387,6 +418,8 @@ class BatchNorm2d(_BatchNorm):
     (3,)
     """
 
+    ranks = (4,)
+
 
 class BatchNorm3d(_BatchNorm):
     """Normalisation over batch and extents of (N, C, D, H, W).
@@ -396,6 +429,8 @@ class BatchNorm3d(_BatchNorm):
     >>> BatchNorm3d(3).num_batches_tracked.item()
     0
     """
+
+    ranks = (5,)
 
 
 __path__ = ()  # the vendor's module has submodules

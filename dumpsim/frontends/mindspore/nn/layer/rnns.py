@@ -82,6 +82,28 @@ class _Unrolled(Cell):
         return ops.Transpose()(lengths, (1, 0))
 
 
+class _DynamicRNNTanh(_Unrolled):
+    """One layer of an RNN with tanh."""
+
+
+class _DynamicRNNRelu(_Unrolled):
+    """One layer of an RNN with ReLU."""
+
+
+class _DynamicGRUCPUGPU(_Unrolled):
+    """One layer of a GRU."""
+
+
+class _DynamicLSTMCPUGPU(_Unrolled):
+    """One layer of an LSTM."""
+
+
+# the names are in the text of a network and in the scopes of its operators [2.10 observed on a CPU]
+_UNROLLED = MappingProxyType(
+    {"RNN_TANH": _DynamicRNNTanh, "RNN_RELU": _DynamicRNNRelu, "LSTM": _DynamicLSTMCPUGPU, "GRU": _DynamicGRUCPUGPU}
+)
+
+
 class _Recurrent(Cell):
     """Layers of a recurrent network, in one or both directions."""
 
@@ -119,7 +141,7 @@ class _Recurrent(Cell):
         if (mode, target) in _FUSED:
             operator = _FUSED[mode, target]
             log.warning(f"nn.{owner}: the operator {operator} is not emulated; elementary operators are used instead.")
-        self.rnn = _Unrolled(mode)
+        self.rnn = _UNROLLED[mode](mode)
         self.reverse = ops.ReverseV2([0])
         self.reverse_sequence = ops.ReverseSequence(0, 1)
         self.hidden_size, self.num_layers = hidden_size, num_layers
@@ -157,6 +179,8 @@ class _Recurrent(Cell):
             hx = (ops.zeros(shape, kind), ops.zeros(shape, kind)) if self.is_lstm else ops.zeros(shape, kind)
         elif self.is_lstm and (not isinstance(hx, tuple) or len(hx) != 2):
             raise ScriptTypeError(f"For '{self.cls_name}', the 'hx' must be a tuple of two tensors.")
+        else:
+            self._check_types(kind, hx if self.is_lstm else (hx,))
         if self.batch_first:
             x = ops.Transpose()(x, (1, 0, 2))
         states = []
@@ -176,6 +200,22 @@ class _Recurrent(Cell):
         if self.is_lstm:
             return output, (self._joined(states, 0, hx[0].shape), self._joined(states, 1, hx[1].shape))
         return output.astype(kind), ops.Concat(0)(tuple(states)).view(hx.shape)
+
+    def _check_types(self, kind: Any, given: tuple[Any, ...]) -> None:
+        """Refuse number types beside a given state; without one, float64 is taken, too. [2.10 observed]"""
+        allowed = (mstype.float32, mstype.float16)
+        if kind not in allowed:
+            raise ScriptTypeError(
+                f"For '{self.cls_name}', the element of 'x' must be one of Float32, Float16, but got {kind}."
+                "The supported data types depend on the hardware that executes the operator, for more details, please "
+                "refer to the MindSpore official website to get more information about the data type."
+            )
+        for one in given:
+            if one.dtype != kind:
+                raise ScriptTypeError(
+                    f"For '{self.cls_name}', the type of 'hx' should be same as 'x', but got 'x' with type {kind} and "
+                    f"'hx' with type {one.dtype}."
+                )
 
     def _turned(self, x: Any, seq_length: Any) -> Any:
         """Reverse the steps, of each sequence only as many as it has."""

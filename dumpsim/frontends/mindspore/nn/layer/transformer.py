@@ -50,6 +50,19 @@ def _dropped(x: Any, p: float, training: bool) -> Any:
     return x if neutral() or not training or not 0 < p <= 1 else ops.Dropout(1.0 - p)(x)[0]
 
 
+def _check_ranks(query: Any, key: Any, value: Any) -> None:
+    """Refuse numbers of axes that do not go together. [2.10 observed]"""
+    if query.ndim not in (2, 3):
+        raise ScriptValueError(
+            f"The `query` should be unbatched 2D or batched 3D tensor, but got `query` with {query.ndim}D."
+        )
+    if not query.ndim == key.ndim == value.ndim:
+        raise ScriptValueError(
+            f"For {'batched' if query.ndim == 3 else 'unbatched'} `query`, the `key` and `value` must be {query.ndim}D "
+            f"tensor, but got `key` with {key.ndim}D and `value` with {value.ndim}D."
+        )
+
+
 class MultiheadAttention(Cell):
     """Attention of several heads.
 
@@ -121,6 +134,7 @@ class MultiheadAttention(Cell):
         average_attn_weights: bool = True,
     ) -> Any:
         is_batched = query.ndim == 3
+        _check_ranks(query, key, value)
         if not is_batched:
             query, key, value = (ops.expand_dims(each, 1) for each in (query, key, value))
             if key_padding_mask is not None:
@@ -130,6 +144,7 @@ class MultiheadAttention(Cell):
         tgt_len, bsz, embed_dim = query.shape
         if embed_dim != self.embed_dim:
             raise ScriptValueError(f"The `embed_dim` should be {self.embed_dim}, but got {embed_dim}.")
+        self._check_shapes(key.shape, value.shape)
         q, k, v = self._projected(query, key, value)
         if attn_mask is not None and attn_mask.ndim == 2:
             attn_mask = ops.expand_dims(attn_mask, 0)
@@ -169,6 +184,21 @@ class MultiheadAttention(Cell):
         elif self.batch_first:
             output = output.swapaxes(1, 0)
         return (output, weights) if need_weights else (output,)
+
+    def _check_shapes(self, key: tuple[int, ...], value: tuple[int, ...]) -> None:
+        """Refuse keys and values that do not fit together or do not fit the weights. [2.10 observed]"""
+        if self.packed:
+            if key != value:
+                raise ScriptValueError(f"The shape of `key` {key} does not match `value` {value}.")
+            return
+        if key[:2] != value[:2]:
+            raise ScriptValueError(
+                f"The sequence length and batch dims of `key`: {key[:2]} do not match `value`: {value[:2]}."
+            )
+        for name, shape, weight in (("key", key, self.k_proj_weight), ("value", value, self.v_proj_weight)):
+            if weight.shape[1] != shape[2]:
+                wanted = (self.embed_dim, shape[2])
+                raise ScriptValueError(f"Expecting {name} weights shape of {wanted}, but got {tuple(weight.shape)}")
 
     def _projected(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
         """Multiply query, key and value by their weights."""

@@ -498,12 +498,24 @@ class MultiClassDiceLoss(LossBase):
     ) -> None:
         super().__init__()
         self.binarydiceloss = DiceLoss(smooth=1e-5)
+        if weights is not None and not isinstance(weights, Tensor):
+            raise ScriptTypeError(f"The type of 'weights' should be 'Tensor', but got type '{type(weights).__name__}'.")
         self.weights = weights
         self.ignore_indiex = ignore_indiex
+        allowed = ["softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"]
+        if isinstance(activation, str) and activation not in allowed:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'activation' must be in {allowed}, but got {activation}."
+            )
         self.activation: Any = get_activation(activation) if isinstance(activation, str) else activation
 
     def construct(self, logits: Any, label: Any) -> Any:
         total_loss: Any = 0
+        if logits.shape != label.shape:
+            raise ScriptValueError(
+                f"For '{self.cls_name}', the 'logits_shape' should be = label_shape: {label.shape}, but got "
+                f"{logits.shape}."
+            )
         if self.activation is not None:
             logits = self.activation(logits)
         for i in range(label.shape[1]):

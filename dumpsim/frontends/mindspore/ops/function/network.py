@@ -127,8 +127,10 @@ def leaky_relu(input: Tensor, alpha: float = 0.2) -> Tensor:
 
 @takes("Elu")
 def elu(input_x: Tensor, alpha: float = 1.0) -> Tensor:
-    """The element where it is positive, else ``alpha (exp(x) - 1)``."""
-    return single("Elu", [input_x, float(alpha)])
+    """The element where it is positive, else ``exp(x) - 1``; MindSpore 2.10 refuses another `alpha` than 1."""
+    if float(alpha) != 1.0:
+        raise ScriptValueError("EluIn Elu, alpha must be 1.0f.")
+    return single("Elu", [input_x, 1.0])
 
 
 def selu(input_x: Tensor) -> Tensor:
