@@ -222,13 +222,21 @@ def _is_open(stated: Any) -> bool:
 
 def _check_stated(stated: Any, args: tuple[Any, ...]) -> None:
     """Check the arguments against the types declared by `set_inputs`. [observed 2.10]"""
-    for index, (wanted, given) in enumerate(zip(stated, args, strict=False)):
-        if not values.is_tensor(wanted) or not values.is_tensor(given) or len(wanted._shape) != len(given._shape):
+    if len(stated) != len(args):
+        raise ScriptValueError(
+            "For set_inputs, the length of input must be equal to expected one, but got expected: "
+            f"{len(stated)} and input: {len(args)}!"
+        )
+    for index, (wanted, given) in enumerate(zip(stated, args, strict=True), 1):
+        if not values.is_tensor(wanted) or not values.is_tensor(given):
             continue
-        for one, two in zip(wanted._shape, given._shape, strict=True):
+        sizes = [("dims", len(wanted._shape), len(given._shape))]
+        if len(wanted._shape) == len(given._shape):
+            sizes = [("shape", one, two) for one, two in zip(wanted._shape, given._shape, strict=True)]
+        for what, one, two in sizes:
             if one not in (-1, two):
                 raise ScriptValueError(
-                    f"For set_inputs and tuple(list) in set_inputs, the shape of {index + 1}th input must be the same "
+                    f"For set_inputs and tuple(list) in set_inputs, the {what} of {index}th input must be the same "
                     f"as expected, but got expected: {one}, and input: {two}!"
                 )
 

@@ -82,7 +82,7 @@ def _of_loop(node: ast.While | ast.For, live: _Names, loop: _Loop | None) -> _Na
     source = node.test if isinstance(node, ast.While) else node.iter
     set_here = _stored(node.target) if isinstance(node, ast.For) else _NONE
     after = _before(node.orelse, live, loop)
-    again = live | after | _loaded([source])
+    again = after | _loaded([source])
     while True:
         around = _Loop(again=again, after=live)
         found = again | (_before(node.body, again, around) - set_here)

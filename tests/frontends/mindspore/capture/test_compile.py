@@ -1,5 +1,7 @@
 """When networks are compiled, the names of their operators, and the files of saved graphs."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,58 @@ def test_set_inputs_compiles_once(graph_mode, graphs):
         assert net(ones(rows, 3)).shape == (rows, 2)
     assert len(graphs()) == 1
     assert graphs()[0][0].doc.params[-1].abstract.shape == (-1, 3)
+
+
+def symbolic(*shape):
+    return Tensor(shape=shape, dtype=mstype.float32)
+
+
+class Scaled(nn.Cell):
+    def construct(self, x, y, k=1):
+        return x * k + y
+
+
+STATED = "For set_inputs and tuple(list) in set_inputs, the "
+
+
+@pytest.mark.parametrize(
+    ("stated", "given", "text"),  # [2.10 observed]
+    [
+        ((symbolic(None, 3), symbolic(None, 3)), ((2, 3), (2, 3)), ""),
+        ((symbolic(None, 3), ones(2, 3)), ((2, 3), (1, 3)), "shape of 2th input ... got expected: 2, and input: 1!"),
+        (
+            (symbolic(None, 3), symbolic(None, 3)),
+            ((2, 4), (2, 4)),
+            "shape of 1th input ... got expected: 3, and input: 4!",
+        ),
+        (
+            (symbolic(None, 3), symbolic(2, 3)),
+            ((2, 3), (2, 5)),
+            "shape of 2th input ... got expected: 3, and input: 5!",
+        ),
+        ((symbolic(None, 3), symbolic(None)), ((2, 3), (2, 3)), "dims of 2th input ... got expected: 1, and input: 2!"),
+        ((ones(2, 3), ones(2, 3)), ((4, 3), (4, 3)), "shape of 1th input ... got expected: 2, and input: 4!"),
+        ((symbolic(None, 3), 2.0), ((2, 3), 2.0), ""),
+        ((symbolic(None, 3), symbolic(None, 3), 2), ((2, 3), (2, 3), 2), ""),
+    ],
+)
+def test_arguments_have_the_stated_shapes(graph_mode, stated, given, text):
+    net = Scaled()
+    net.set_inputs(*stated)
+    args = [ones(*one) if isinstance(one, tuple) else one for one in given]
+    if not text:
+        assert net(*args).shape == (2, 3)
+        return
+    wanted = STATED + text.replace(" ...", " must be the same as expected, but")
+    with pytest.raises(ValueError, match=f"^{re.escape(wanted)}$"):
+        net(*args)
+
+
+def test_there_are_as_many_arguments_as_stated(graph_mode):
+    net = Scaled()
+    net.set_inputs(symbolic(None, 3), symbolic(None, 3))
+    with pytest.raises(ValueError, match="must be equal to expected one, but got expected: 2 and input: 3!"):
+        net(ones(2, 3), ones(2, 3), 3)
 
 
 def test_scopes_without_class_names(graph_mode, graphs):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dumpsim.core.errors import ScriptTypeError
+from dumpsim.core.errors import CaptureError, ScriptTypeError
 from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.parameter import Parameter
@@ -168,11 +168,22 @@ class GrowingLoop(nn.Cell):
         return x
 
 
+class BreakBeforeElse(nn.Cell):
+    def construct(self, x, n):
+        for i in range(3):
+            if n > i:
+                break
+        else:
+            x = x + 1.0
+        return x
+
+
 @pytest.mark.parametrize(
     ("cell", "error", "text"),
     [
         (DifferentShapes, ScriptTypeError, "'y'"),
         (GrowingLoop, ScriptTypeError, "'x'"),
+        (BreakBeforeElse, CaptureError, "a condition on a tensor of the graph cannot decide 'break', 'continue' or"),
     ],
 )
 def test_unsupported_statements_are_named_with_their_line(graph_mode, cell, error, text):
