@@ -101,8 +101,25 @@ class Functions:
         return self.title if function is self.form.root else function.name
 
     def parent(self, function: FuncGraph) -> str:
-        """Return the name of the enclosing function."""
-        return self.name(self._parents.get(id(function), self.form.root))
+        """Return the name of the innermost function whose values it uses, also by functions that it calls."""
+        used = self._used(function, set())
+        outer = self._parents.get(id(function), self.form.root)
+        while outer is not self.form.root and id(outer) not in used:
+            outer = self._parents.get(id(outer), self.form.root)
+        return self.name(outer)
+
+    def _used(self, function: FuncGraph, seen: set[int]) -> set[int]:
+        """Return the ids of the functions whose values a function, or one that it calls, uses."""
+        seen.add(id(function))
+        found: set[int] = set()
+        for node in (*function.trail, function.result):
+            for value in node.operands:
+                inner = function_of(value)
+                if inner is None:
+                    found.add(id(self._owners.get(id(value))))
+                elif id(inner) not in seen:
+                    found |= self._used(inner, seen)
+        return found
 
     def formals(self, function: FuncGraph) -> tuple[tuple[str, Abstract], ...]:
         """Return the formal parameters of a function with their types."""

@@ -47,15 +47,24 @@ def functions_of(text):
     return sorted([list(rows_of(stage)) for stage in read(text)], key=str)
 
 
+def parents_of(text):
+    """The marks of functions and of those around them; not of the code after a branch, see `is_outer`."""
+    found = re.findall(r"^subgraph @(\S+?)(?: parent: \[subgraph @(\S+?)\])?\(", text, re.MULTILINE)
+    marks = ([re.sub(r"[\w.]", "", name) for name in names] for names in found)
+    return Counter((mark.removesuffix("↓"), around.removesuffix("↓")) for mark, around in marks if mark[:1] != "↓")
+
+
 def ours(net):
     with contextlib.redirect_stderr(io.StringIO()) as log:
-        return functions_of(texts_of(net["script"])["end"]), "wrong parts" in log.getvalue()
+        text = texts_of(net["script"])["end"]
+    return text, "wrong parts" in log.getvalue()
 
 
 def check(name, net):
     mine, differ = ours(net)
     assert not differ
-    assert mine == functions_of(net["end"]), name
+    assert functions_of(mine) == functions_of(net["end"]), name
+    assert parents_of(mine) == parents_of(net["end"]), name
 
 
 def test_recorded_nets():
@@ -93,7 +102,7 @@ def test_for_mismatched_layouts_only_redistributions_are_added():
     added = 0
     for name, net in list(nets.items())[::3]:
         mine, differ = ours(net)
-        mine, real = (sorted(kinds_of(found), key=root_first) for found in (mine, functions_of(net["end"])))
+        mine, real = (sorted(kinds_of(functions_of(text)), key=root_first) for text in (mine, net["end"]))
         assert len(mine) == len(real)
         for one, two in zip(mine, real, strict=True):
             rest = iter(one)
