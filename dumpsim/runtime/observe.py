@@ -355,7 +355,7 @@ def _planned_ref(binding: Binding, slot: Slot) -> TensorRef:
     return TensorRef(
         slot=slot.slot,
         dtype=slot.dtype,
-        shape=binding.shown_shape(slot, produced=True),
+        shape=binding.shown_shape(slot),
         device_dtype=slot.device_dtype,
         device_format=slot.device_format,
         device_shape=binding.device_shape(slot),
