@@ -9,6 +9,7 @@ from dumpsim.core.abstract import ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, DeviceError, UnsupportedError
 from dumpsim.core.settings import RunSettings
+from dumpsim.graph.program import Branch, Constant, Keep, Loop, Move, Program, Repeat, Restore, Run
 from dumpsim.ops.opdef import OpDef
 from dumpsim.runtime import stackrun
 from dumpsim.runtime.planner import plan_graph
@@ -262,3 +263,75 @@ def test_what_is_equal_in_all_ranks_is_computed_once(net, alike, monkeypatch):
     computed.clear()
     run.step([values, values])
     assert computed == ["ReLU", "Neg", "Mul", "Add"]
+
+
+def looped(net):
+    """while i < n: keep x; x = relu(x) if i < 1 else x + x; then sum = 2 * sum + x for each x kept, the last first."""
+    head, relu, double, step, fold = (net(graph_id=i, is_root=i == 0, root_graph_id=0) for i in range(5))
+    n = head.input("n", ())
+    i = head.input("i", ())
+    conditions = head.op("MakeTuple", head.op("Less", i, n, kind="bool"), head.op("Less", i, 1.0, kind="bool"))
+    x = double.input("x", (2, 3))
+    total = fold.input("sum", (2, 3))
+    graphs = (
+        head.kernel_graph(conditions),
+        relu.kernel_graph(relu.op("ReLU", relu.input("x", (2, 3)))),
+        double.kernel_graph(double.op("Add", x, x)),
+        step.kernel_graph(step.op("Add", step.input("i", ()), np.array(1, np.float32))),
+        fold.kernel_graph(fold.op("Add", fold.op("Add", total, total), fold.input("x", (2, 3)))),
+    )
+    # slots: 0 x, 1 n, 2 i, 3 i < n, 4 i < 1, 5 a kept x, 6 the first x, 7 sum
+    constant = Constant(value=np.float32(0), abstract=n.abstract)
+    zeros = Constant(value=np.zeros((2, 3), np.float32), abstract=x.abstract)
+    loop = Loop(
+        head=(Run(graph=0, arguments=(1, 2), results=(3, 4)),),
+        condition=3,
+        body=(
+            Keep(stack=0, sources=(0,)),
+            Branch(
+                condition=4,
+                then=(Run(graph=1, arguments=(0,), results=(0,)),),
+                otherwise=(Run(graph=2, arguments=(0,), results=(0,)),),
+            ),
+            Run(graph=3, arguments=(2,), results=(2,)),
+        ),
+        counted=(1,),
+    )
+    back = Repeat(counter=1, body=(Restore(stack=0, targets=(5,)), Run(graph=4, arguments=(7, 5), results=(7,))))
+    return Program(
+        kernel_graphs=graphs,
+        steps=(
+            Move(target=2, source=constant), Move(target=7, source=zeros), Move(target=6, source=0), loop, back,
+        ),
+        inputs=(relu.graph.parameters[0], n),
+        outputs=(0, 2, 6, 7, Constant(value="text", abstract=n.abstract)),
+        slots=8,
+        stacks=2,
+        name="looped",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+@pytest.mark.parametrize("apart", [True, False])
+def test_loops_branches_and_what_they_keep_are_those_of_each_rank(net, alike, rounds, apart):
+    stacked, _ = alike
+
+    def own(rank):
+        return X[:, :3] + np.float32(rank if apart else 0)
+
+    run = stacked(looped(net), group=2)
+    for _ in range(2):
+        outputs = run.step([own if apart else own(0), np.float32(rounds)])
+        assert outputs[-1] == "text"
+        for rank in range(RANKS):
+            x, total, kept = own(rank), np.zeros((2, 3), np.float32), []
+            for at in range(rounds):
+                kept.append(x)
+                x = np.maximum(x, 0) if at < 1 else x + x
+            for one in kept[::-1]:
+                total = 2 * total + one
+            found = [out[rank] if isinstance(out, Stack) else out for out in outputs[:-1]]
+            assert [one.tolist() for one in found] == [x.tolist(), rounds, own(rank).tolist(), total.tolist()]
+    if apart and rounds:
+        with pytest.raises(UnsupportedError, match="ranks in lockstep cannot take different branches"):
+            run.step([own, lambda rank: np.float32(rank)])
