@@ -129,6 +129,49 @@ def test_the_nodes_of_a_training_step():
     assert found["@graph_1"]["J-0"] == {"inputs": ["@graph_0"], "attrs": {"side_effect_propagate": 1}}
 
 
+class Shifted(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.relu = P.ReLU().shard(((2, 2),))
+        self.add = P.Add().shard(((2, 2), ()))
+        self.half = Tensor(0.5, ms.float32)
+
+    def construct(self, x, c):
+        return self.add(self.relu(x), self.half), c
+
+
+def test_the_nodes_of_an_evaluation_are_those_of_its_text():  # [2.10 observed: step_parallel_end]
+    phase, _ = _cell_graph_executor.compile(Shifted(), Tensor(np.ones((8, 4), np.float32)), Tensor(2, ms.int32))
+    found = _cell_graph_executor._graph_executor.get_parallel_graph_info(phase)
+    assert list(found) == ["@graph_0"]
+    assert {name: node["inputs"] for name, node in found["@graph_0"].items()} == {
+        "MakeTuple-0": ["x", "c"],
+        "TupleGetItem-0": ["MakeTuple-0", 0],
+        "StridedSlice-0": ["TupleGetItem-0", "(0, 0)", "(4, 4)", "(1, 1)", 0, 0, 0, 0, 0],
+        "StridedSlice-1": ["StridedSlice-0", "(0, 2)", "(4, 4)", "(1, 1)", 0, 0, 0, 0, 0],
+        "ReLU-0": ["StridedSlice-1"],
+        "Add-0": ["ReLU-0", "Tensor(shape=[], dtype=Float32, value=0.5)"],
+        "AllGather-0": ["Add-0"],
+        "Split-0": ["AllGather-0", 0, 2],
+        "TupleGetItem-1": ["Split-0", 0],
+        "TupleGetItem-2": ["Split-0", 1],
+        "MakeTuple-1": ["TupleGetItem-1", "TupleGetItem-2"],
+        "Concat-0": ["MakeTuple-1", 1],
+        "AllGather-1": ["Concat-0"],
+        "_VirtualOutput-0": ["AllGather-1"],
+        "TupleGetItem-3": ["MakeTuple-0", 1],
+        "MakeTuple-2": ["_VirtualOutput-0", "TupleGetItem-3"],
+        "Return-0": ["MakeTuple-2"],
+    }
+    attrs = {name: node["attrs"] for name, node in found["@graph_0"].items()}
+    assert attrs["Add-0"] == {"in_strategy": "((2, 2), ())"}
+    assert attrs["AllGather-0"] == {
+        "group": "2-5004544844489628105", "fusion": 0, "group_ranks": "0-1", "rank_size": 2,
+        "keep_value_node_input": True, "no_eliminate": True, "mean_flag": False,
+    }  # fmt: skip
+    assert attrs["MakeTuple-1"] == attrs["TupleGetItem-1"] == attrs["Return-0"] == {}
+
+
 def test_strategies_and_layouts():
     net = Gradient(WithLoss(Net(*STRATEGIES)))
     net.set_train()
