@@ -127,6 +127,36 @@ def test_the_gradient_of_a_loop_goes_back_through_its_rounds(net, run):
     np.testing.assert_array_equal(of_none, [0, 0])
 
 
+@pytest.mark.parametrize("rounds", range(5))
+def test_variables_of_a_loop_may_change_places(net, run, rounds):
+    """Rounds of (a, b, c) -> (b, c, a * w), with gradients of a by the rotation of all three."""
+    names = "abc"
+    a, b, c = (net.input(name, (2,)) for name in names)
+    n, w = net.input("n", (), "int32"), net.weight("w", np.array([2, 3], np.float32))
+
+    def body(inside):
+        product = net.op("Mul", inside["a"], w)
+        return {"n": net.op("Add", inside["n"], np.int32(1)), "a": inside["b"], "b": inside["c"], "c": product}
+
+    last = net.loop(
+        {"n": n, "a": a, "b": b, "c": c}, lambda inside: net.op("Less", inside["n"], np.int32(rounds)), body
+    )
+    total = net.op("Add", net.op("Mul", last["a"], np.float32(7)), net.op("Mul", last["b"], np.float32(11)))
+    found = gradients(net, total, [a, b, c, w])
+    values = [np.array(pair, np.float32) for pair in ([1, 2], [3, 5], [7, 9])]
+    (given,) = run(net, [last["a"], last["b"], last["c"], *found], [*values, np.int32(0)])
+    expected, factors, slopes = list(values), [np.ones(2)] * 3, [np.zeros(2)] * 3
+    factor = np.array([2, 3])
+    for _ in range(rounds):
+        first, power, slope = expected[0] * factor, factors[0] * factor, slopes[0] * factor + expected[0]
+        expected, factors, slopes = [*expected[1:], first], [*factors[1:], power], [*slopes[1:], slope]
+    by_start = [np.zeros(2)] * 3  # each result comes from one of the initial values
+    for at, weight in ((0, 7), (1, 11)):
+        by_start[(at + rounds) % 3] = weight * factors[at]
+    for one, other in zip(given, [*expected, *by_start, 7 * slopes[0] + 11 * slopes[1]], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_gradient_of_a_round_uses_values_of_the_round(net):
     x, w = net.input("x", (2,)), net.weight("w", np.ones(2, np.float32))
     y = grown(net, x, w)
