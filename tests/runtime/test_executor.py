@@ -368,6 +368,34 @@ def test_life_times_for_reports(net, session):
         ("Default/Add-op0", "activation", "Default/Add-op0", ""),
     ]
     assert len({row.address for row in rows}) == 4
+    assert {(row.graph_id, row.slot, row.nbytes) for row in rows} == {(0, 0, 16)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_graph_that_does_not_fit_names_its_eight_largest_tensors(net, session, late):
+    """The largest first, and of equal ones the one with the lowest offset; also if the memory is gone after loading."""
+    b = net()
+    made = [b.op("Neg", b.input(f"x{n}", (1 << n, 1024))) for n in range(5)]
+    program = b.program(b.op("MakeTuple", *made))
+    s = session()
+    if late:
+        s.compile(program)
+    s.device.memory.limit = 1 << 17
+    with pytest.raises(DeviceError) as caught:
+        s.execute(program, [np.zeros((1 << n, 1024), np.float32) for n in range(5)])
+    (note,) = [note for note in caught.value.__notes__ if note.startswith("largest")]
+    head, *lines = note.split("\n")
+    assert head == "largest tensors of kernel graph 0 (offset, bytes):"
+    rows = [line.split() for line in lines]
+    kinds = {"x": "input", "D": "activation"}
+    assert sorted((int(size), kind, name) for _, size, kind, name in rows) == sorted(
+        (4096 << n, kinds[name[0]], name) for n in range(1, 5) for name in (f"x{n}", f"Default/Neg-op{n}")
+    )
+    keys = [(-int(size), int(offset)) for offset, size, _, _ in rows]
+    assert keys == sorted(keys)
+    assert [len(line) - len(name) for line, (*_, name) in zip(lines, rows, strict=True)] == [
+        2 + 14 + 1 + 14 + 1 + 11
+    ] * 8
 
 
 def test_a_weight_is_device_memory_and_a_result_is_not(net, session):
