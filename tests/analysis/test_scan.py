@@ -274,3 +274,27 @@ def test_of_a_difference_that_entered_what_ran_before_in_one_dump_alone_is_named
     assert finding.note == "no operator before it in the dump has it" + (
         f"; ran before it in one dump alone: {named}" if named else ""
     )
+
+
+def test_ranks_are_searched_in_the_order_of_the_first_dumps_iterations(tmp_path):
+    """Matched by order, those of the second dump may have other numbers in one rank than in another."""
+    good, bad = chain(GOOD, GOOD), chain(GOOD, GOOD * 2)
+    for side, numbers in (("a", {0: (0, 1), 1: (0, 1)}), ("b", {0: (5, 6), 1: (0, 1)})):
+        for rank, iterations in numbers.items():
+            for at, iteration in enumerate(iterations):
+                ops = bad if side == "a" and at == rank else good
+                write(tmp_path / side, ops, rank=rank, iteration=iteration)
+    found = dumpsim.first(tmp_path / "a", tmp_path / "b", match="order")
+    assert said(found) == [("made", "difference", 0, 0, "Add-op0")]
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_constants_are_searched_before_the_first_iteration(tmp_path, pair):
+    """A bad one ends the search, as a bad iteration does."""
+    for side, constant, made in (("a", NAN, NAN), ("b", GOOD, GOOD)):
+        write(tmp_path / side, [("Parameter", "w", [], [constant])], iteration=7)
+        places = tmp_path / side / "rank_0" / "Net" / "0"
+        (places / "7").rename(places / "constants")
+        write(tmp_path / side, chain(GOOD, made), iteration=0)
+    found = dumpsim.first(tmp_path / "a", tmp_path / "b") if pair else dumpsim.first(tmp_path / "a")
+    assert said(found) == [("given", "difference" if pair else "nan", 0, None, "w")]
