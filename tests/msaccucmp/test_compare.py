@@ -482,6 +482,13 @@ def test_the_newest_npy_file_of_an_output_is_golden(tmp_path):
     assert rows(tmp_path / "out")[0][-2] == "3.000000"
 
 
+CHANNELS = np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3)
+BLOCKED = item(
+    np.pad(CHANNELS, ((0, 0), (0, 14), (0, 0), (0, 0))).transpose(0, 2, 3, 1).reshape(1, 1, 2, 3, 16),
+    format="NC1HWC0", original_shape=CHANNELS.shape,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("device", "golden", "layout", "code", "shape", "largest"),
     [
@@ -489,6 +496,8 @@ def test_the_newest_npy_file_of_an_output_is_golden(tmp_path):
         (item(X), X.reshape(6) + 1, "ND", 0, "[6]", 1),  # as many elements: the golden shape
         (item(X.reshape(1, 1, 2, 3), format="NCHW"), X.reshape(1, 1, 2, 3) + 1, "", 0, "[1,1,2,3]", 1),
         (item(X.reshape(1, 2, 3, 1), format="NHWC"), X.reshape(1, 1, 2, 3) + 1, "NCHW", 0, "[1,1,2,3]", 1),
+        (BLOCKED, CHANNELS + 1, "", 0, "[1,2,2,3]", 1),  # NCHW unless the model says otherwise
+        (BLOCKED, CHANNELS.transpose(0, 2, 3, 1) + 1, "NHWC", 0, "[1,2,3,2]", 1),
         (item(X), np.zeros((2, 2), np.float32), "ND", 23, "NaN", None),
         (item(X), np.zeros((7,), np.float32), "NCHW", 23, "NaN", None),
     ],

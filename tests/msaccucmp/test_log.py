@@ -11,7 +11,7 @@ from binfile import bin_bytes, item
 from dumpsim.analysis.msaccucmp.arguments import parser
 from dumpsim.analysis.msaccucmp.command import run
 from dumpsim.analysis.msaccucmp.journal import Journal
-from dumpsim.analysis.msaccucmp.status import Status
+from dumpsim.analysis.msaccucmp.status import Status, ToolError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 ADD, SUB = "Add.a.1.2.1700000000000000", "Sub.b.1.2.1700000000000001"
@@ -231,7 +231,10 @@ CODES = (
 
 
 def test_exit_codes_are_numbered_from_0_to_48():
-    assert {one.name: int(one) for one in Status} == {name: code for code, name in enumerate(CODES.split())}
+    errors = [ToolError(one, one.name.lower()) for one in Status]
+    assert {str(error).upper(): int(error.status) for error in errors} == {
+        name: code for code, name in enumerate(CODES.split())
+    }
 
 
 NEEDED = [
