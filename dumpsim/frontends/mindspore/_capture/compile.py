@@ -149,7 +149,7 @@ def run_function(
     target = getattr(function, "__func__", function)
     if owner is not None:
         bound = (owner,)
-    elif args and not values.is_tensor(args[0]) and hasattr(args[0], "name_cells"):
+    elif args and hasattr(args[0], "name_cells"):
         bound, args = args[:1], args[1:]
     cell = bound[0] if bound and hasattr(bound[0], "name_cells") else None
     holder: dict[str, Any] = cell.__dict__ if cell is not None else target.__dict__

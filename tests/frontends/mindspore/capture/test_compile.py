@@ -149,6 +149,19 @@ def test_jit_functions_are_graphs_in_both_modes(graph_mode, graphs):
     assert len(graphs()) == 2
 
 
+def test_a_method_that_is_compiled_may_be_called_by_its_class(graph_mode, graphs):
+    class Compiled(Net):
+        @jit
+        def construct(self, x):
+            return self.relu(self.fc(x))
+
+    context.set_context(mode=context.PYNATIVE_MODE)
+    net = Compiled()
+    expected = net.construct(ones(2, 3)).asnumpy()
+    np.testing.assert_array_equal(Compiled.construct(net, ones(2, 3)).asnumpy(), expected)
+    assert [names(compiled)[0] for compiled in graphs()] == ["Default/fc-Dense/MatMul-op0"]
+
+
 def test_values_of_a_tensor_are_unknown_while_compiling(graph_mode):
     class ReadsValue(nn.Cell):
         def construct(self, x):
