@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from graph.parallel.stages import read
-from graph.parallel.texts import texts_of
+from graph.parallel.texts import operators_of, texts_of
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "mindspore_2_10" / "parallel"
 RECORDED = FOLDER / "branches.json.xz"
@@ -123,32 +123,14 @@ def root_first(kinds):
 MIRRORED = ("train_104", "train_110", "train_113")
 
 
-def operators_of(text, names_weights):
-    """The operators of the forward pass and what was inserted for them, with numbers, strategies and attributes."""
-    found = Counter()
-    for line in (line for stage in read(text) for line in stage.lines):
-        if not (line.instance or line.strategy) or line.instance in ("assignadd", "opt"):
-            continue
-        attrs = dict(line.attrs.get("primitive_attrs", {}))
-        attrs.pop("rank_size", None)  # 1 where only one rank of a pretended cluster compiles
-        if (line.instance or "").startswith("parallel_optimizer"):  # a placeholder until gradients are expanded
-            found["AllGather", *(attrs[name] for name in ("group", "group_ranks", "mirror_user_id"))] += 1
-            continue
-        if line.strategy and not names_weights:
-            attrs.pop("mirror_user_id", None)
-        numbers = tuple(text for text in line.operands if text[0] not in "%$")
-        found[line.call, re.sub(r"\d{6,}", "", line.instance or ""), line.strategy, numbers, str(attrs)] += 1
-    return found
-
-
 @pytest.mark.parametrize("name", load(TRAINING))
 def test_training_with_branches_and_loops(name):
     """Texts of such steps show no functions of gradients, so the operators are compared, not their order."""
     net = load(TRAINING)[name]
     names_weights = "enable_parallel_optimizer" not in net["script"] and name not in MIRRORED
     with contextlib.redirect_stderr(io.StringIO()):
-        mine = operators_of(texts_of(net["script"])["end"], names_weights)
-    real = operators_of(net["end"], names_weights)
+        mine = operators_of(texts_of(net["script"])["end"], names_weights=names_weights)
+    real = operators_of(net["end"], names_weights=names_weights)
     missing = Counter(row[0] for row in (real - mine).elements())
     more = Counter(row[0] for row in (mine - real).elements())
     if name in ("after", "both"):  # the network computes its loss and its gradient: here in one function

@@ -1,6 +1,11 @@
 """A batch in parts: which nodes belong to which part, and their order."""
 
+import json
+import lzma
+from pathlib import Path
+
 import pytest
+from graph.parallel.texts import operators_of, texts_of
 
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
@@ -152,3 +157,21 @@ def test_nodes_that_wait_for_nothing_come_with_their_part_and_those_of_no_part_a
     order = run_in_turn(graph).trail
     assert order.index(backward[0]) < order.index(early)
     assert order.index(backward[0]) < order.index(bare)
+
+
+RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "mindspore_2_10" / "parallel" / "accumulation.json.xz"
+
+
+def recorded():
+    return json.loads(lzma.decompress(RECORDED.read_bytes()))
+
+
+@pytest.mark.parametrize("name", recorded())
+def test_operators_of_a_step_that_accumulates_gradients(name):
+    """All operators with names or strategies, and what is inserted for them, are those of MindSpore 2.10's text."""
+    net = recorded()[name]
+    # marks of later passes
+    real = net["end"].replace("first_parameter_cnode: I32(0), ", "").replace("fusion: U64(1)", "fusion: I64(1)")
+    names_weights = "enable_parallel_optimizer" not in net["script"]
+    mine = texts_of(net["script"])["end"]
+    assert operators_of(mine, names_weights=names_weights) == operators_of(real, names_weights=names_weights)

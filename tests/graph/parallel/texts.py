@@ -5,9 +5,11 @@
 
 import contextlib
 import io
+import re
 import sys
 import tempfile
 import types
+from collections import Counter
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -22,7 +24,7 @@ from dumpsim.frontends.mindspore import context
 from dumpsim.frontends.mindspore.common.api import _cell_graph_executor
 from dumpsim.runtime.session import Session
 
-__all__ = ["FIELDS", "difference", "same", "texts_of", "trains"]
+__all__ = ["FIELDS", "difference", "operators_of", "same", "texts_of", "trains"]
 
 FIELDS = ("call", "operands", "name", "instance", "strategy", "types", "scope", "attrs")
 
@@ -30,6 +32,24 @@ FIELDS = ("call", "operands", "name", "instance", "strategy", "types", "scope", 
 def trains(net: dict[str, str]) -> bool:
     """Whether a net is a training step."""
     return "TrainOneStepCell" in net["script"]
+
+
+def operators_of(text: str, *, names_weights: bool) -> Counter[tuple[object, ...]]:
+    """The operators of the forward pass and what was inserted for them, with numbers, strategies and attributes."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for line in (line for stage in read(text) for line in stage.lines):
+        if not (line.instance or line.strategy) or line.instance in ("assignadd", "opt"):
+            continue
+        attrs = dict(line.attrs.get("primitive_attrs", {}))
+        attrs.pop("rank_size", None)  # 1 where only one rank of a pretended cluster compiles
+        if (line.instance or "").startswith("parallel_optimizer"):  # a placeholder until gradients are expanded
+            found["AllGather", *(attrs[name] for name in ("group", "group_ranks", "mirror_user_id"))] += 1
+            continue
+        if line.strategy and not names_weights:
+            attrs.pop("mirror_user_id", None)
+        numbers = tuple(text for text in line.operands if text[0] not in "%$")
+        found[line.call, re.sub(r"\d{6,}", "", line.instance or ""), line.strategy, numbers, str(attrs)] += 1
+    return found
 
 
 def texts_of(script: str) -> dict[str, str]:
