@@ -304,8 +304,10 @@ class Conv2dTranspose(_Conv):
         grown = (size - 1) * step + (kernel - 1) * spread + 1
         if self.pad_mode == "valid":
             return max(grown, size * step)
-        amounts = (self.padding,) * 4 if isinstance(self.padding, int) else self.padding
-        return grown - amounts[2 * axis] - amounts[2 * axis + 1]
+        if isinstance(self.padding, int):
+            return grown - 2 * self.padding
+        before, after = self.padding[2 * axis :][:2]
+        return int(grown - before - after)
 
     def construct(self, x: Any) -> Any:
         n, _, h, w = self.shape(x)
