@@ -1,6 +1,7 @@
 """Single calls put to the judge: each with files written here, and the verdict that arithmetic by hand gives."""
 
 import os
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -323,6 +324,17 @@ def test_of_settings_that_no_graph_shows_the_best_fit_is_taken(tmp_path, way):
         wrong[at] += 1
         found = judge(asked(tmp_path, "MatMul", (SQUARE, OTHER), [wrong], **members))
         assert (found.verdict, found.reason, found.error) == ("suspect", f"output.0{list(at)}", 1.0)
+
+
+def test_of_many_settings_that_fit_64_are_tried(tmp_path):
+    """Five axes of one size may be turned in 120 ways, tried in order, after the operands as they are in the files."""
+    cube = np.arange(3.0**5, dtype=np.float32).reshape((3,) * 5)
+    for at, verdict in ((0, "ok"), (62, "ok"), (63, "skipped")):
+        order = list(permutations(range(5)))[at]
+        members = {"members": (Member(op_type="Transpose"),)}
+        found = judge(asked(tmp_path, "Transpose", (cube,), [cube.transpose(order)], **members))
+        assert found.verdict == verdict, at
+    assert found.reason == "no graph in the dump shows its attributes, and none that fit its shapes give this output"
 
 
 def test_members_of_a_fused_operator_work_one_after_the_other(tmp_path):
