@@ -130,7 +130,7 @@ class _Derivation:
             layouts = layouts_of(whole, scheme, 0)
         except (StrategyError, KeyError, IndexError, TypeError, ValueError):
             return None  # an operator whose text does not say what its rule asks
-        if scheme.reduction is None or len(layouts.group) < 2:
+        if scheme.reduction is None:
             return layouts.inputs, layouts.outputs, (), False
         (first, *_), matrix = layouts.outputs, layouts.outputs[0].device_matrix
         used = {dim for one in layouts.inputs if one.device_matrix == matrix for dim in one.used}
