@@ -461,3 +461,17 @@ def test_a_listener_sees_unknown_operands_of_a_failing_operator_without_their_by
     with pytest.raises(DeviceError, match="507015"):
         s.run_op(operators("ReLU"), [first])
     assert tap.log == [("ReLU", (3,), "float32", 12, 0, 0), (507015, "Default/ReLU", -1, True)]
+
+
+def test_each_setting_of_the_context_stays_until_it_is_set_again(session):
+    s = session()
+    found = []
+    for setting in ({}, {"exec_order": "dfs"}, {"jit_level": "O1"}, {"jit_level": "O0"}, {"exec_order": "bfs"}, {}):
+        s.configure(**setting)
+        found.append((s.options().exec_order, s.options().jit_level))
+    level = found[0][1]
+    assert found == [
+        ("bfs", level), ("dfs", level), ("dfs", "O1"), ("dfs", "O0"), ("bfs", "O0"), ("bfs", "O0")
+    ]  # fmt: skip
+    assert s.options(jit_level="O1").jit_level == "O1"
+    assert s.options().jit_level == "O0"
