@@ -49,15 +49,24 @@ def _infer_scalar(name: str, kind: DType | None = None) -> Infer:
     return infer
 
 
-def _with_number(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the number the type of the tensor, unless the number is of a higher kind."""
+def _with_number(kernel: Callable[..., Any], whole: Any = None) -> Callable[..., Any]:
+    """Give the number the type of the tensor, unless the number is of a higher kind.
+
+    `whole` is the type in which the kernel takes integers, by default their own. [2.10 observed]
+    """
 
     @np.errstate(all="ignore")
     def run(x: Any, other: Any, *more: Any) -> Any:
         x = np.asanyarray(x)
         if isinstance(other, float) and x.dtype.kind in "iub":
             x = x.astype(np.float32)
-        return kernel(x, np.asanyarray(other, x.dtype) if not isinstance(other, bool) else other, *more)
+        elif x.dtype.kind == "b" and not isinstance(other, bool):
+            x = x.astype(np.int64)
+        if whole is not None and x.dtype.kind in "iu":
+            x = x.astype(whole)
+        # a number beyond the type wraps around [2.10 observed]
+        number = np.array(other).astype(x.dtype) if isinstance(other, int) else np.asanyarray(other, x.dtype)
+        return kernel(x, number, *more)
 
     return run
 
@@ -81,14 +90,15 @@ def _grad_power(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
 
 
 def _scalar(
-    name: str, kernel: Callable[..., Any], grad: Grad | None, *more: str, stop: bool = False, kind: DType | None = None
-) -> OpDef:
+    name: str, kernel: Callable[..., Any], grad: Grad | None, *more: str, stop: bool = False, kind: DType | None = None,
+    whole: Any = None,
+) -> OpDef:  # fmt: skip
     return OpDef(
         name=name,
         operands=("input", "other", *more),
         defaults=(1,) * len(more),
         infer=_infer_scalar(name, kind),
-        kernel=_with_number(kernel),
+        kernel=_with_number(kernel, whole),
         grad=grad,
         prim_func=True,
         composite=True,
@@ -270,12 +280,12 @@ def _scatter(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 OPS = (
     _scalar("Muls", np.multiply, _grad_muls),
-    _scalar("Divs", np.divide, _grad_divs),
+    _scalar("Divs", np.divide, _grad_divs, whole=np.float64),
     _scalar("AddScalar", lambda x, other, alpha: x + other * alpha, _grad_plus, "alpha"),
     _scalar("SubScalar", lambda x, other, alpha: x - other * alpha, _grad_plus, "alpha"),
     _scalar("PowTensorScalar", np.power, _grad_power),
     _scalar("RemainderTensorScalar", np.mod, _grad_plus),
-    _scalar("LessScalar", np.less, None, stop=True, kind=dtype("bool")),
+    _scalar("LessScalar", np.less, None, stop=True, kind=dtype("bool"), whole=np.int64),
     _scalar("EqScalar", np.equal, None, stop=True, kind=dtype("bool")),
     _scalar("GreaterEqualScalar", np.greater_equal, None, stop=True, kind=dtype("bool")),
     OpDef(

@@ -411,3 +411,25 @@ def test_a_gradient_operator_takes_what_the_rule_of_mindspore_gives_it(name, of_
     out = b.emit(name, *operands)
     slope = definition.grad(b, operands, out, dout, {})[0]
     assert [one for one in slope.inputs if one is not dout] == [out if of_output else x]
+
+
+@pytest.mark.parametrize(("name", "number", "result"), [
+    ("Muls", (2,), [2, 0]), ("Muls", (-1,), [-1, 0]), ("AddScalar", (2, 1), [3, 2]),
+    ("AddScalar", (300, 1), [301, 300]),
+    ("SubScalar", (2, 1), [-1, -2]),
+])  # fmt: skip
+def test_truth_values_and_whole_numbers_are_whole_numbers(name, number, result):
+    found = find(name).kernel(np.array([True, False]), *number)  # [2.10 observed]
+    assert (found.tolist(), found.dtype) == (result, np.int64)
+
+
+WRAPPED = [("Muls", [-124, -88]), ("AddScalar", [47, 42]), ("SubScalar", [-41, -46])]
+
+
+@pytest.mark.parametrize(("name", "result"), WRAPPED)
+def test_a_number_beyond_the_type_of_a_tensor_wraps_around(name, result):
+    one = (1,) if name != "Muls" else ()
+    found = find(name).kernel(np.array([3, -2], np.int8), 300, *one)  # [2.10 observed]
+    assert (found.tolist(), found.dtype) == (result, np.int8)
+    assert find("Divs").kernel(np.array([3, -2], np.int8), 300) == pytest.approx([0.01, -2 / 300])
+    assert find("LessScalar").kernel(np.array([44, -2], np.int8), 300).tolist() == [True, True]
