@@ -74,7 +74,7 @@ def test_a_copy_shares_no_node(net):
     text_of(before).attrs["mine"] = 1
     (made,) = net.branch(flag, lambda: [net.op("Tanh", before)], lambda: [net.op("Neg", x)])
     net.give(net.op("Add", made, before))
-    control_of(made.operands[0]).writes = True
+    control_of(made.operands[0]).joins = True
     copy = copied(net.graph)
     assert types(copy.nodes()) == types(net.graph.nodes())
     assert not {id(node) for node in copy.trail} & {id(node) for node in net.graph.trail}
@@ -86,9 +86,9 @@ def test_a_copy_shares_no_node(net):
     assert branch.operands == [copy.parameters[1]]
     assert branch.blocks[0].trail[0].operands == [exp]
     assert branch.blocks[1].output.operands == [branch.blocks[1].trail[0]]
-    exp.text.attrs["mine"], exp.attrs["other"], branch.control.writes = 2, 3, False
+    exp.text.attrs["mine"], exp.attrs["other"], branch.control.joins = 2, 3, False
     assert (before.text.attrs, before.attrs) == ({"mine": 1}, {})
-    assert made.operands[0].control.writes is True
+    assert made.operands[0].control.joins is True
 
 
 def test_a_graph_without_output_has_no_nodes(net):

@@ -37,7 +37,7 @@ __all__ = [
 _OF_CELLS = ("auto_prefix", "flags")  # what cells without settings of their own inherit
 
 
-_REDUCTIONS = ["mean", "sum", "none"]
+_REDUCTIONS = ("mean", "sum", "none")
 _CHECKED_REDUCTION = ("L1LossExt", "BCELoss")  # the others refuse it when they are called [2.10 observed]
 
 
@@ -54,7 +54,8 @@ class _Applied(Cell):
         self.settings = {name: value for name, value in bound.arguments.items() if name not in _OF_CELLS}
         how = self.settings.get("reduction")
         if self.cls_name in _CHECKED_REDUCTION and how not in _REDUCTIONS:
-            raise ScriptValueError(f"For '{self.cls_name}', the 'reduction' must be in {_REDUCTIONS}, but got {how}.")
+            allowed = list(_REDUCTIONS)
+            raise ScriptValueError(f"For '{self.cls_name}', the 'reduction' must be in {allowed}, but got {how}.")
         if bound.arguments.get("flags"):
             self.add_flags(**bound.arguments["flags"])
 
