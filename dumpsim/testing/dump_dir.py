@@ -162,7 +162,7 @@ def _check(content: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], r
             where = f"$.{section}.{name}"
             errors = [[one for one in findings if one.level == "error" and one.where == where] for findings in found]
             if all(errors):
-                first = errors[0][0]
+                (first, *_), *_ = errors
                 raise DumpConfigError(
                     first.what,
                     where=f"dump_dir.configure({prefix[section]}{name}=...)",

@@ -162,3 +162,32 @@ def test_a_parameter_of_another_graph_is_refused(net, operators):
     with pytest.raises(UnsupportedError, match=r"'stranger' is not a parameter of its graph") as error:
         plan_graph(graph, chip("CPU"), CompileOptions(), operators)
     assert "kernel graph 7" in str(error.value)
+
+
+def test_the_memory_of_an_open_shape_is_that_of_its_largest_extents(net):
+    """Not more than the elements that can be chosen, nor more places than elements, also behind further operators."""
+    from dumpsim.ops.table import find
+
+    b = net()
+    x, mask = b.input("x", (1, 6)), b.input("mask", (1, 6), "bool")
+    chosen = b.op("MaskedSelect", x, mask, shape=(-1,))
+    negative = b.op("Neg", chosen)
+    places = b.op("NonZero", negative, shape=(-1, 1), kind="int64")
+    b.order = [chosen, negative, places]
+    output = b.op("MakeTuple", *b.order)
+    plan = plan_graph(b.kernel_graph(output), chip("910B"), CompileOptions(), find)
+    assert [place.bound for call in plan.calls for place in call.outputs] == [6, 6, 6]
+
+
+def test_what_nobody_knows_an_extent_of_takes_as_many_rows_as_its_operands_have_elements(net):
+    from dumpsim.ops.table import find
+
+    b = net()
+    one, other = (
+        b.op("NonZero", b.input(name, (size, 2)), shape=(-1, 2), kind="int64") for name, size in (("x", 2), ("y", 3))
+    )
+    total = b.op("Add", one, other, shape=(-1, 2), kind="int64")  # (4, 2) and (6, 2) do not fit
+    places = b.op("NonZero", total, shape=(-1, 2), kind="int64")
+    b.order = [one, other, total, places]
+    plan = plan_graph(b.kernel_graph(places), chip("910B"), CompileOptions(), find)
+    assert [place.bound for call in plan.calls for place in call.outputs] == [8, 12, (8 + 12) * 2, 40 * 2]

@@ -132,12 +132,10 @@ class _Fusion:
                         self._fused(chain)
 
     def _can(self, node: Node) -> bool:
-        definition = definition_of(node, self.find)
-        if node.op_type == "BatchNorm":  # in inference it writes nothing
-            return isinstance(node.operands[5], Constant) and node.operands[5].value is False
-        return not (definition.updates or definition.side_effect or definition.random or definition.view) and (
-            isinstance(node.abstract, TensorType)
-        )
+        """Whether a node writes nothing; of the patterns' operators BatchNorm alone does so, in training."""
+        if node.op_type != "BatchNorm":
+            return True
+        return isinstance(node.operands[5], Constant) and node.operands[5].value is False
 
     def _chain(self, head: Node, pattern: Pattern) -> list[Node]:
         chain = [head]

@@ -57,7 +57,7 @@ class Early:
             if frame.f_locals is not frame.f_globals and not _is_foreign(frame.f_globals.get("__name__", "")):
                 self._items(frame, frame.f_locals.values(), 1)
             frame = frame.f_back
-        self._seen.clear()
+        del self._seen  # of the search alone
 
     def holds(self, function: Callable[..., Any], site: CallSite, frame: FrameType) -> bool:
         """Whether the caller at `site` got the function from a reference made before init."""
