@@ -118,11 +118,11 @@ def _gradients(
             made[0] = grad.unsqueeze(1).mm(right.unsqueeze(0))
         if by_right:
             with _mark_nodes("vector", ""):
-                made[1] = left.transpose(-1, -2).mm(grad.unsqueeze(1)).squeeze(1)
+                made[1] = left.transpose(0, 1).mm(grad.unsqueeze(1)).squeeze(1)
     elif (first, second) == (1, 2):
         if by_left:
             with _mark_product(_is_transposed(left.unsqueeze(0))):
-                made[0] = grad.unsqueeze(0).mm(right.transpose(-1, -2)).squeeze(0)
+                made[0] = grad.unsqueeze(0).mm(right.transpose(0, 1)).squeeze(0)
         if by_right:
             with _mark_product(_is_transposed(right)):
                 made[1] = left.unsqueeze(1).mm(grad.unsqueeze(0))
