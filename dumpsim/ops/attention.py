@@ -168,7 +168,7 @@ def _flash(
     largest = scores.max(axis=-1, keepdims=True)
     shifted = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
     total = shifted.sum(axis=-1, keepdims=True)
-    weights = np.divide(shifted, total, out=np.zeros_like(shifted), where=total != 0)
+    weights = shifted / np.where(total == 0, 1, total)
     factors = _dropped(drop_mask, weights.shape, keep_prob)
     if factors is not None:
         weights = weights * factors
