@@ -162,24 +162,25 @@ def first(
     )
     operators = tensors = 0
     group: Group | None = None
-    done = False  # skip the rest of this rank and iteration
+    done: Group | None = None  # skip the rest of this rank and iteration
     with closing(stream):
         for here, run in stream:
             if here is not group:
                 scan.close()
                 if scan.enough and (group is None or here.iteration != group.iteration or scan.ranks == 1):
                     break
-                group, done = here, False
+                group = here
                 scan.open_rank(here.rank, here.iteration, here.operators)
-            if done:
+            if done is group:
                 continue
             operators += bool(run.tensors)
             tensors += len(run.tensors)
             if progress is not None:
                 progress(operators)
-            done = scan.take(run)
-            if done and scan.ranks == 1:
-                break
+            if scan.take(run):
+                if scan.ranks == 1:
+                    break
+                done = group
     scan.close()
     return Search(
         findings=scan.findings,

@@ -108,6 +108,20 @@ def test_a_module_is_main_as_python_makes_it(run, tmp_path):
     assert "pack" not in sys.modules
 
 
+def test_the_directory_of_the_program_is_the_first_entry_of_the_path(run, tmp_path, monkeypatch, capsys):
+    """As Python itself does it: the directory of a script, the current one for ``-m``."""
+    (tmp_path / "of").mkdir()
+    for name in ("tool.py", "of/net.py"):
+        (tmp_path / name).write_text("import sys\nprint(*sys.path, sep='|')")
+    monkeypatch.setattr(sys, "path", ["/of/the/command", "/first", "/second", *sys.path])
+    rest = "|".join(sys.path[1:])
+    assert run("", "-m", "tool", ranks=1)[1] == [f"{os.path.realpath(tmp_path)}|{rest}"]
+    assert run("import sys\nprint(*sys.path, sep='|')", ranks=1)[1] == [f"{os.path.realpath(tmp_path)}|{rest}"]
+    monkeypatch.chdir(tmp_path.parent)
+    assert LocalJob([f"{tmp_path.name}/of/net.py"], 1).run() == 0
+    assert capsys.readouterr().out.splitlines() == [f"{os.path.realpath(tmp_path / 'of')}|{rest}"]
+
+
 def test_an_error_is_shown_from_the_script_on(run, tmp_path, monkeypatch):
     monkeypatch.delenv("DUMPSIM_TRACEBACK", raising=False)
     place = f'  File "{tmp_path / "net.py"}", line 1, in <module>'

@@ -328,7 +328,7 @@ def std(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) 
     return output
 
 
-def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def var_by_sums(input: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     """Variance as computed by the method of Tensor. [observed 2.10]"""
     axes = _places(axis)
     count = 1
@@ -340,7 +340,7 @@ def var_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool =
     return div(total, count - int(ddof))
 
 
-def std_by_sums(input: Tensor, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def std_by_sums(input: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     """Square root of `var_by_sums`, as computed by the method of Tensor."""
     return pow(var_by_sums(input, axis, ddof, keepdims), 0.5)
 
