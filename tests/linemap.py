@@ -264,17 +264,17 @@ class LineMap:
     def tests(self, path: str, line: int) -> tuple[list[str], list[str]]:
         """Tests that execute a line, and then others of the same files, each group in the order to run them.
 
-        A statement outside of functions runs when its module is imported. For it, the first group are the tests that
-        call what stands beside it, as in an entry of a table, and those that execute a function which names what it
-        defines, here or else in another module; the second are all that execute a function of the module. A function
-        that a module calls when it is imported is treated alike. For a line that nothing is known to execute, the
-        second group are all of the module, too: a process that was killed recorded nothing.
+        A statement outside of functions runs when its module is imported. For it, the first group are the tests with
+        the name of an entry of a table as a parameter, those that call what stands beside it, and those that execute a
+        function which names what it defines, here or else in another module; the second are all that execute a function
+        of the module. A function that a module calls when it is imported is treated alike. For a line that nothing is
+        known to execute, the second group are all of the module, too: a process that was killed recorded nothing.
         """
         module = self.module(path)
         first, others = module.around(line)
         near = self._ordered(path, module.executing(first))
         if others is not None:
-            near = [*self._ordered(path, module.beside(line)), *near]
+            near = [*self._about(path, module.words(line)), *self._ordered(path, module.beside(line)), *near]
             near = near or self._ordered(path, self._elsewhere(path, module.defined(line)))
             far = module.executing(others) or self._importing(path)
         elif module.importing().issuperset(near):
@@ -292,6 +292,11 @@ class LineMap:
         files = {name: self._root / name for name in {test.partition("::")[0] for test in self.seconds}}
         found = {name for name, file in files.items() if file.is_file() and pattern.search(file.read_text("utf-8"))}
         return {test for test in self.seconds if test.partition("::")[0] in found}
+
+    def _about(self, path: str, words: set[str]) -> list[str]:
+        """Tests with one of these words as a parameter: they may read an entry of a table and call nothing of it."""
+        found = [name for name in self.seconds if words & {*re.split(r"[\[\]-]", name.partition("::")[2])[1:]}]
+        return self._ordered(path, found)
 
     def _elsewhere(self, path: str, names: set[str]) -> set[str]:
         """Tests that execute a function of another module which imports this one and uses one of these names."""
@@ -374,6 +379,15 @@ class _Module:
             if found:
                 return found
         return set()
+
+    def words(self, line: int) -> set[str]:
+        """Texts in the innermost call around a line, as the name of what an entry of a table declares."""
+        calls = [
+            node for node in ast.walk(self._tree) if isinstance(node, ast.Call) and _first(node) <= line <= _last(node)
+        ]
+        inner = min(calls, key=lambda node: _last(node) - _first(node), default=ast.Pass())
+        found = {one.value for one in ast.walk(inner) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+        return {word for word in found if word.isidentifier()}
 
     def calling(self, line: int) -> set[str]:
         """The same for the expressions that call the function of a line when the module is imported."""

@@ -242,10 +242,14 @@ TABLE = {
     "three": (3, lambda: 3),
     "four": entry(one),
 }
+ROW = dict(
+    name="five",
+    size=5,
+)
 """
 ENTRY_TESTS = """
 import pytest
-from dumpsim.core.entries import TABLE
+from dumpsim.core.entries import ROW, TABLE
 from dumpsim.core.user import first
 
 
@@ -256,6 +260,11 @@ def test_entry(name):
 
 def test_first():
     assert first() == 7
+
+
+@pytest.mark.parametrize("name", ["five", "six"])
+def test_row(name):
+    assert (name == ROW["name"]) == (ROW["size"] == len(name) + 1)
 """
 
 
@@ -283,6 +292,7 @@ def test_what_runs_at_import_belongs_to_the_tests_that_use_it(root, tmp_path):
     assert near['"two": (2, two),'] == {head + "entry[two]"}
     assert near['"three": (3, lambda: 3),'] == {head + "entry[one]", head + "entry[two]"}  # none: all of the table
     assert near['return {"size": 3, "call": function}'] == {head + "entry[one]"}  # the entry that calls it
+    assert near["size=5,"] == {head + "row[five]"}  # a test that only reads it has its name
     assert near["FIRST = 7"] == {head + "first"}  # a function of another module that uses it
 
 
