@@ -173,13 +173,13 @@ def test_a_row_has_all_that_is_known_of_a_tensor(small):
 def test_a_file_that_cannot_be_read_has_no_row(small):
     broken = next(small.rglob("*.input.1.*.npy"))
     broken.write_bytes(b"")
-    told = []
-    rows = list(dumpsim.open(small).rows(broken=told.append))
+    errors = []
+    rows = list(dumpsim.open(small).rows(broken=errors.append))
     assert [row["path"] for row in rows] == [
         row["path"] for row in expected(small, {}) if row["path"] != str(broken)
     ]  # fmt: skip
-    assert len(told) == 1
-    assert broken.name in str(told[0])
+    assert len(errors) == 1
+    assert broken.name in str(errors[0])
     with pytest.raises(UnreadableError):
         list(dumpsim.open(small).rows())
 

@@ -165,7 +165,7 @@ def test_a_parameter_of_another_graph_is_refused(net, operators):
 
 
 def test_the_memory_of_an_open_shape_is_that_of_its_largest_extents(net):
-    """Not more than the elements that can be chosen, nor more places than elements, also behind further operators."""
+    """At most all elements are selected, and no tensor has more indices than elements."""
     from dumpsim.ops.table import find
 
     b = net()
