@@ -8,6 +8,7 @@ import pytest
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import _dumping, nn, ops
+from dumpsim.runtime.binding import Binding
 from dumpsim.runtime.kernel import Kernels
 from dumpsim.runtime.session import Session
 from dumpsim.runtime.watched import Watched
@@ -133,6 +134,27 @@ def test_a_planned_dump_is_that_of_a_run_that_looks_at_each_task(
     assert sorted(ours) == sorted(theirs)
     assert [name for name in ours if ours[name] != theirs[name]] == []
     assert changes.get("op_debug_mode") or any("/out" in f"/{name}" and "execution" not in name for name in ours)
+
+
+@pytest.mark.parametrize("device", ["CPU", "Ascend"])
+def test_a_planned_run_ends_the_lives_of_the_same_tensors(tmp_path, monkeypatch, planned, device):
+    """A tensor that lived on would keep its converted copy and its pages."""
+    ended = []
+    end = Binding.end
+
+    def noted(self, slot):
+        ended.append(slot.name)
+        return end(self, slot)
+
+    monkeypatch.setattr(Binding, "end", noted)
+    dumped(tmp_path / "one", device, "2.10", Words, train)
+    ours, made = ended[:], {id(graph): [slot.name for slot in graph._binding.plan.planned] for graph in planned}
+    assert planned
+    ended.clear()
+    monkeypatch.setattr(Kernels, "watched", lambda *_: None)
+    dumped(tmp_path / "two", device, "2.10", Words, train)
+    # a watched graph begins and ends each planned tensor once when it is made
+    assert sorted(ours) == sorted([*ended, *(name for names in made.values() for name in names)])
 
 
 class Chosen(nn.Cell):

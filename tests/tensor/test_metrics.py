@@ -78,6 +78,16 @@ def test_the_deviation_survives_a_large_mean():
     assert distance(values, values).own_deviation == pytest.approx(0.5, rel=1e-12)
 
 
+def test_sums_are_those_of_blocks_of_65536_elements():
+    """Their last bits are in golden files: each block by itself, then neighbours by Chan's rule."""
+    random = np.random.default_rng(3)
+    own = (random.standard_normal(2 * 65536 + 1000) * 50 + 60).astype(np.float32)
+    pieces = [own[:65536], own[65536 : 2 * 65536], own[2 * 65536 :]]
+    means = [distance(piece, piece).own_mean for piece in pieces]
+    pair = means[0] + (means[1] - means[0]) * (65536 / (2 * 65536))
+    assert distance(own, own).own_mean == pair + (means[2] - pair) * (1000 / own.size)
+
+
 # recorded from the real tool, or in the documents [spec ge 4.5]
 @pytest.mark.parametrize(
     ("own", "golden", "texts"),
