@@ -18,13 +18,13 @@ class Claim:
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
-        self._descriptor = descriptor
+        self._descriptor: int | None = descriptor
         self._pid = os.getpid()
 
     def release(self) -> None:
         """Release the lock; a forked child does not have it."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor < 0:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
             return
         if self._pid == os.getpid():
             with contextlib.suppress(OSError):

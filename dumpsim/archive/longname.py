@@ -12,7 +12,7 @@ __all__ = ["MAPPING", "MAX_NAME", "Number", "bin_number", "fits", "npy_number", 
 MAPPING = "mapping.csv"
 MAX_NAME = 255  # bytes of a file name; longer ones go to mapping.csv [spec observed 1.2]
 
-_LONGEST_STAMP = len(str(1 << 64)) + len(".csv")
+_LONGEST_STAMP = len("18446744073709551616.csv")  # 64 bits
 
 Number = Callable[[str], str]  # returns the short name for a long one
 

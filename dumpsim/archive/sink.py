@@ -113,7 +113,7 @@ class Sink:
         size = 0
         for part in parts:
             size += len(part) if type(part) is bytes else memoryview(part).nbytes
-        descriptor = -1
+        descriptor = None
         try:
             if directory not in self._made:
                 self._make(directory)
@@ -123,14 +123,14 @@ class Sink:
             _write_all(descriptor, parts, size)
             if self._durable:
                 os.fsync(descriptor)
-            finished, descriptor = descriptor, -1  # close may fail, as on a full NFS server, but closes the descriptor
+            finished, descriptor = descriptor, None  # close may fail, as on a full NFS server, but closes the descriptor
             os.close(finished)
             os.rename(temporary, path)
             temporary = ""
             if self._durable:
                 sync_directory(directory)
         except (OSError, ValueError) as error:
-            if descriptor >= 0:
+            if descriptor is not None:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
             if temporary:

@@ -32,12 +32,11 @@ class Recorder:
         self._steps: list[Step] = []
         self._runs: dict[int, int] = {}
         self._ends: dict[int, int] = {}
-        self._running = False  # whether a root graph runs
-        self._first_task = 0  # index of the run's first task
+        self._first_task: int | None = None  # index of the run's first task while a root graph runs
         self._events: dict[tuple[int, int], Mapping[str, Any]] = {}  # events of running kernels, by stream and task
         self._step_start: int | None = None
         self._step_waits = False
-        self._start_ns = 0
+        self._start_ns: int
 
     @property
     def is_on(self) -> bool:
@@ -78,7 +77,7 @@ class Recorder:
         )
         self._tasks, self._iterations, self._steps = [], [], []
         self._events.clear()
-        self._running, self._step_start, self._step_waits = False, None, False
+        self._first_task, self._step_start, self._step_waits = None, None, False
         return profile
 
     def begin_step(self) -> None:
@@ -107,13 +106,13 @@ class Recorder:
         model = event.model_id if event.model_name else event.root_graph_id
         number = self._runs[model] = self._runs.get(model, 0) + 1
         self._iterations.append(Iteration(model_id=model, number=number, previous_end_ns=self._ends.get(model)))
-        self._running, self._first_task = True, len(self._tasks)
+        self._first_task = len(self._tasks)
 
     def run_end(self, event: RunEvent) -> None:
-        if event.kind != "train" or not self._running:
+        if event.kind != "train" or self._first_task is None:
             return
-        self._running = False
         iteration, tasks = self._iterations[-1], self._tasks[self._first_task :]
+        self._first_task = None
         if tasks:
             iteration.first_ns = min(task.start_ns for task in tasks)
             iteration.end_ns = self._ends[iteration.model_id] = max(task.end_ns for task in tasks)
@@ -158,7 +157,7 @@ class Recorder:
                 launched_ns=task.launched_ns,
                 start_ns=task.start_ns,
                 end_ns=task.end_ns,
-                iteration=len(self._iterations) - 1 if self._running else -1,
+                iteration=-1 if self._first_task is None else len(self._iterations) - 1,
                 **details,
             )
         )
