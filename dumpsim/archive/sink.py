@@ -123,7 +123,7 @@ class Sink:
             _write_all(descriptor, parts, size)
             if self._durable:
                 os.fsync(descriptor)
-            finished, descriptor = descriptor, None  # close may fail, as on a full NFS server, but closes the descriptor
+            finished, descriptor = descriptor, None  # close may fail, as on a full NFS server, but it closes the file
             os.close(finished)
             os.rename(temporary, path)
             temporary = ""

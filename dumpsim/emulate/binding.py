@@ -65,14 +65,14 @@ def parse_binding(text: str, option: str, workers: int) -> tuple[Binding, str]:
     if text.lower() == "false":
         return Binding(), ""
     if text.lower() == "true":
-        share = len(units) // workers if option == "--bind_core" else 1
-        if not units or not share:
-            return Binding(), f"{option} binds nothing: {len(units)} CPUs for {workers} workers"
-        names = sorted(units)
-        chosen = {place: names[place * share : (place + 1) * share] for place in range(workers)}
+        names, share = sorted(units), len(units) // workers
         if option == "--bind_numa":
-            chosen = {place: [names[place * len(names) // workers]] for place in range(workers)}
-        return Binding({place: _all(units, found) for place, found in chosen.items()}), ""
+            chosen = [[names[place * len(names) // workers]] for place in range(workers)]
+        elif share:
+            chosen = [names[place * share : (place + 1) * share] for place in range(workers)]
+        else:
+            return Binding(), f"{option} binds nothing: {len(units)} CPUs for {workers} workers"
+        return Binding({place: _all(units, found) for place, found in enumerate(chosen)}), ""
     return Binding(_document(text, option, units)), ""
 
 

@@ -6,6 +6,7 @@ A run stops at the first finding; ``dumpsim check`` shows all findings that do n
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from dumpsim.modes.aclitems import (
@@ -273,10 +274,9 @@ def step_error(piece: str) -> str:
     return ""
 
 
-def _number(digits: str) -> int:
+def _number(digits: str) -> Decimal:
     """Parse a number as C's strtol does: numbers beyond 64 bits become the largest one."""
-    bare = digits.lstrip("0")
-    return min(int(bare or 0), (1 << 63) - 1) if len(bare) <= 19 else (1 << 63) - 1
+    return min(Decimal(digits), Decimal(2**63 - 1))  # an int has a limit of digits
 
 
 def _meant(piece: str) -> str | None:

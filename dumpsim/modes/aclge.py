@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from dumpsim.modes.aclchecks import IP_PATH, is_address, section, text
-from dumpsim.modes.aclitems import DUMP, EXCEPTION_SCENES
+from dumpsim.modes.aclitems import DUMP
 from dumpsim.modes.dialect import Check, Draft, Finding, shown
 
 __all__ = ["GE"]
@@ -25,7 +25,7 @@ def _refused(item: str, what: str, text: str) -> Finding:
 def _path(draft: Draft) -> Iterator[Finding]:
     """Check the characters of a path, also of one without an address."""
     path = text(draft, "dump_path")
-    if not path or text(draft, "dump_scene") in EXCEPTION_SCENES or text(draft, "dump_scene"):
+    if not path or text(draft, "dump_scene"):
         return  # with a scene, GE checks nothing else
     found = IP_PATH.fullmatch(path)
     if found and is_address(found["host"]):

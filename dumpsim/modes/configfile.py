@@ -209,9 +209,9 @@ def _request(draft: Draft, text: bytes, file: str) -> DumpRequest:
         tensors=values["saved_data"] in ("tensor", "full"),
         statistics=_statistics(draft) if values["saved_data"] in ("statistic", "full") else None,
         file_format=values.get("file_format", "npy"),
-        host_layout=values.get("trans_flag", True) or not profile.trans_flag,
+        host_layout=not (profile.trans_flag and values.get("trans_flag") is False),
         sample=values["sample_num"] if sampled else None,
-        kernel_arguments=values.get("save_kernel_args", False) and profile.kernel_arguments and enable,
+        kernel_arguments=bool(values.get("save_kernel_args")) and profile.kernel_arguments and enable,
         asynchronous=profile.target == "Ascend" and not enable,
         disabled=disabled,
     )

@@ -429,7 +429,7 @@ def _meant(value: Any, kind: str, allowed: tuple[Any, ...]) -> str | None:
     """Return the allowed value that was probably meant by a wrong one."""
     if kind == "boolean" and not isinstance(value, list | dict):
         return {"true": "true", "1": "true", "false": "false", "0": "false"}.get(str(value).lower())
-    if kind == "unsigned" and isinstance(value, str | float) and not isinstance(value, bool):
+    if kind == "unsigned" and isinstance(value, str | float):
         try:
             number = int(float(value))
         except (ValueError, OverflowError):

@@ -1,5 +1,7 @@
 """The steps of GE's option ``ge.exec.dumpStep``: stricter than MindSpore's own ``iteration``. [spec ge 2.5, 8.6]"""
 
+from decimal import Decimal
+
 from dumpsim.core.errors import DumpConfigError
 
 __all__ = ["check_ge_steps"]
@@ -34,9 +36,10 @@ def check_ge_steps(text: str) -> None:
             raise _refused(text, "need range step such as 0-5.")
         if not all(side.isascii() and side.isdigit() for side in sides):
             raise _refused(text, "the step is not a digit.")
-        if any(len(side) > 4000 or int(side) > _INT32 for side in sides):
+        numbers = [Decimal(side) for side in sides]  # an int has a limit of digits
+        if max(numbers) > _INT32:
             raise _refused(text, "the step is out of range.")
-        if len(sides) == 2 and int(sides[0]) >= int(sides[1]):
+        if len(numbers) == 2 and numbers[0] >= numbers[1]:
             reason = "in range steps, the first step is >= second step, correct range steps is as 5-10."
             raise _refused(text, reason)
 

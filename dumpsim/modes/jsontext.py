@@ -5,6 +5,7 @@ rows 6-13, 23-24]
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 __all__ = ["JsonTextError", "parse"]
@@ -157,7 +158,7 @@ class _Reader:
             end = self.some_digits(end, what, context)
         self.at = end
         word = text[start:end]
-        if whole and len(word) <= 20 and -(2**63) <= int(word) < 2**64:
+        if whole and -(2**63) <= Decimal(word) < 2**64:  # an int has a limit of digits
             return int(word)
         value = float(word)
         if value in (float("inf"), float("-inf")):
@@ -166,7 +167,7 @@ class _Reader:
 
     def digits(self, at: int) -> int:
         """Return the end of the digits from `at`."""
-        while self.text[at : at + 1] and self.text[at] in _DIGITS:
+        while at < len(self.text) and self.text[at] in _DIGITS:
             at += 1
         return at
 
@@ -220,7 +221,7 @@ class _Reader:
         """Read an escape sequence after its backslash."""
         char = self.text[self.at : self.at + 1]
         self.at += 1
-        if char in _ESCAPES and char:
+        if char in _ESCAPES:
             return _ESCAPES[char]
         if char != "u":
             raise self.invalid("invalid string: forbidden character after backslash", context)

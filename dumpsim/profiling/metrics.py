@@ -70,7 +70,7 @@ def _arithmetic(
 ) -> dict[str, str]:
     matrix = task.op_type in profile.cube_ops
     busy = _share(flops * 10**9 // profile.matrix_flops, task.duration_ns)
-    columns = METRIC_COLUMNS["ArithmeticUtilization"][:5]
+    columns = METRIC_COLUMNS["ArithmeticUtilization"]
     found = dict.fromkeys(columns, _ZERO)
     kind = _FLOATS.get((inputs or outputs)[0].dtype if inputs or outputs else "", "")
     unit = f"mac_{'int8' if kind == 'int8' else 'fp16'}_ratio" if matrix else f"vec_{kind}_ratio"
@@ -130,7 +130,7 @@ def _conflicts(
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.3f}" if whole > 0 else NOT_COLLECTED
+    return f"{part / whole:.3f}" if whole else NOT_COLLECTED
 
 
 _Group = Callable[[Profile, TaskRecord, Sequence[Operand], Sequence[Operand], int], dict[str, str]]
