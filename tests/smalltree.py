@@ -42,8 +42,9 @@ def api(
     lines = []
     for name, array in calls:
         array = np.asarray(array) if isinstance(array, np.integer | np.ndarray) else np.asarray(array, np.float32)
-        array = array if array.dtype.kind == "i" else array.astype(np.float32)
-        stats = [float(array.max()), float(array.min()), float(array.mean(dtype=np.float64))]
+        array = array if array.dtype.kind in "ic" else array.astype(np.float32)
+        real = array.real
+        stats = [float(real.max()), float(real.min()), float(real.mean(dtype=np.float64))]
         dtype = f"torch.{array.dtype}" if framework == "torch" else array.dtype.name.capitalize()
         line = [name, 1, [], dtype, list(array.shape), stats]
         if version == "1.0.18":

@@ -46,6 +46,12 @@ def test_without_dask_the_extra_is_named(pair, monkeypatch):
         dumpsim.compare(*pair, scheduler="tcp://127.0.0.1:1")
 
 
+def test_without_a_number_every_cpu_gets_a_process():
+    own, asking = os.getpid(), ["__import__('os').getpid()"]
+    assert set(spread(eval, asking, jobs=1)) == {own}
+    assert (set(spread(eval, asking, jobs=None)) == {own}) == (os.cpu_count() == 1)
+
+
 @pytest.mark.dask
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_of_two_workers(pair):

@@ -28,10 +28,11 @@ def op(name, inputs=(), originals=None, outputs=()):
 @pytest.fixture
 def rules(tmp_path):
     path = tmp_path / "model.json"
+    outputs = [desc("relu", 0, "NCHW"), desc("conv", 2)]
     ops = [
         op("data", outputs=[desc()]),
         op("trans", ["data:0"], []),  # put in by the compiler
-        op("conv_relu", ["trans:0", "w:0", "data:-1"], ["conv", "relu"], [desc("relu", 0, "NCHW"), desc("conv", 2)]),
+        op("conv_relu", ["trans:0", "w:0", "data:-1"], ["conv", "bias", "relu"], outputs),
         op("cast", ["conv_relu:1"], []),
         op("plain", ["cast:0", "conv_relu:3"], outputs=[desc(), desc("", 4)]),
         op("loop", ["loop:0"], []),

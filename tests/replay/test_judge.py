@@ -297,6 +297,17 @@ def test_state_that_was_overwritten_follows_from_what_it_became(tmp_path, op_typ
         assert found.reason == "the values before the operator overwrote them are not in the dump"
 
 
+def test_state_in_halves_follows_too_where_the_square_of_a_gradient_is_beyond_them(tmp_path):
+    half = np.float16
+    var, m, v, g = half([1, -2]), half([0.5, 3]), half([400, 800]), half([300, -16])
+    with np.errstate(over="raise"):
+        after = [one.astype(half) for one in adam(*(one.astype(np.float64) for one in (var, m, v, g)))]
+    operands = (*after, half(B1**2), half(B2**2), half(LR), half(B1), half(B2), half(1e-4), g)
+    attrs = {"use_locking": False, "use_nesterov": False}
+    call = asked(tmp_path, "Adam", operands, after[:1], attrs=attrs, before={0: side(tmp_path, var)}, machine="cpu")
+    assert judge(call).verdict == "ok", judge(call)
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_inputs_that_differ_from_the_output_in_their_memory_were_written_before(tmp_path, same):
     old, added = np.float32([1, 2]), np.float32([10, 20])

@@ -82,6 +82,7 @@ CALLS = [
     ("Torch_abs", [("0", np.int64([-1, 2]))], [np.int64([1, 2])], "ok"),
     ("Torch_abs", [("0", np.int64([-1, 2]))], [np.int64([1, 3])],
      "its results are integers, which rounding may change at ties"),
+    ("Torch_conj_physical", [("0", np.complex64([1 + 2j]))], [np.complex64([1 - 2j])], "ok"),
     ("Torch_abs", [("0", X)], [np.abs(X), X], "returns 1 results, 2 were dumped"),
     ("Torch_abs_", [("0", X)], [np.abs(X)], "works in place: its input was dumped after it ran"),
     ("Tensor___neg__", [("0", X)], [-X], "ok"),

@@ -164,6 +164,40 @@ def test_an_overflow_of_operands_that_are_read_elsewhere(net, runs):
     assert [after - before for before, after in zip([0, *counts], counts, strict=False)] == [0, 0, 1, 1, 0, 0]
 
 
+def _odd(name, kernel, operands=("x",), **fields):
+    return OpDef(name=name, operands=operands, infer=_like, kernel=kernel, **fields)
+
+
+ODD = {
+    op.name: op
+    for op in (
+        _odd("Counted", lambda x, *, counter: x + counter, random=True),
+        _odd("Looked", lambda x: x + 1, bounds=lambda x: None),
+        _odd("Unset", lambda x: x + 1, unwritten={"Ascend": (0,)}),
+        _odd("Scaled", lambda x, factor: x * factor, ("x", "factor")),
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "wanted"),
+    [
+        ("Counted", (), lambda run: 3 + run), ("Looked", (), lambda run: 4), ("Unset", (), lambda run: 0),
+        ("Scaled", (2.5,), lambda run: 7.5),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_takes_or_does_more_than_tensors_runs_as_a_task(net, machine, monkeypatch, kind, more, wanted):
+    monkeypatch.delattr(Prepared, "collect")
+    b = net()
+    b.order.append(b.op(kind, b.input("x", (2, 3)), *more))
+    session = machine(RunSettings(), environment={}, find=ODD.__getitem__)
+    session.configure(jit_level="O2")
+    program = b.program(b.order[0])
+    session.compile(program, replace(session.options(), engine="torch"))
+    for run in range(5):
+        assert session.execute(program, [np.full((2, 3), 3, np.float32)])[0].tolist() == [[wanted(run)] * 3] * 2
+
+
 def test_a_fault_and_a_skipped_kernel_bring_the_tasks_back(net, machine):
     b = net()
     total = b.op("Add", b.input("x", (SIDE, SIDE)), b.input("y", (SIDE, SIDE)))

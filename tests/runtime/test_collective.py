@@ -1,5 +1,7 @@
 """Collectives of local ranks as operators: in PYNATIVE, asynchronous, and in graphs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from dumpsim.core.errors import BadInputError, CollectiveError
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
 from dumpsim.ops.table import find
+from dumpsim.runtime.collective import Attendance
 from dumpsim.runtime.session import Session
 from dumpsim.world import current, launch
 
@@ -380,3 +383,11 @@ def test_tasks_of_a_group_lie_between_events_on_its_stream():
         (0, "wait for event 3"),
         (0, "Default/Add"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("times", "opened"), [((0,), 0), ((0, 0), 0), ((3, 8, 5), 8), ((3, None, 5), None), ((None,), None), ((), 0)]
+)
+def test_an_operator_of_several_messages_opens_with_the_last_of_them(times, opened):
+    meetings = [SimpleNamespace(failure=None, open_ns=lambda time=time: time) for time in times]
+    assert Attendance(meetings, list, 1).open_ns() == opened

@@ -222,6 +222,28 @@ def test_a_mask_as_the_only_argument():
         assert [int(job.output(0, rank)) for rank in range(3)] == [0, 1, 2]
 
 
+def test_arguments_that_the_step_checks_and_passes_in_another_order():
+    """The network is captured with finite numbers, which differ between arguments."""
+
+    class Joined(nn.Cell):
+        def construct(self, *xs):
+            return ops.stack(xs)
+
+    def build_joined():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        net = Joined()
+
+        def step(*numbers):
+            assert np.isfinite(numbers).all()
+            return net(*map(ms.Tensor, numbers[::-1])).asnumpy()
+
+        return step
+
+    with Lockstep(build_joined, 2, settings=SETTINGS) as job:
+        job.step(*(np.array(at, np.float32) for at in range(20)))
+        assert job.output(0, 1).tolist() == list(range(20))[::-1]
+
+
 class Chosen(nn.Cell):
     """What a mask chooses, and how much of it there is in all ranks."""
 
@@ -488,7 +510,7 @@ def test_only_the_ranks_that_a_broadcast_reads_are_computed(monkeypatch):
         return compute(engine, definition, operands, attrs, shapes)
 
     monkeypatch.setattr(stackrun, "compute_stack", spied)
-    for chosen, wanted in (((), [4]), ((9,), [4, 8])):  # the first ranks of the groups
+    for chosen, wanted in (((), [4]), ((9,), [4, 8]), ((8,), [4, 8]), ((5,), [4])):  # the first ranks of the groups
         with Lockstep(simple(Spread), 12, settings=SETTINGS, group=2, chosen=chosen) as job:
             job.step(lambda rank: np.full(3, rank, np.float32))
             assert job.output(0, 11).tolist() == [15, 15, 15]

@@ -263,6 +263,9 @@ def test_what_is_equal_in_all_ranks_is_computed_once(net, alike, monkeypatch):
     computed.clear()
     run.step([values, values])
     assert computed == ["ReLU", "Neg", "Mul", "Add"]
+    computed.clear()
+    run.step([lambda rank: values + rank, values])  # as in the first step
+    assert computed == ["ReLU", "Neg", "Mul", "Add", *(["ReLU", "Mul"] * 2)]
 
 
 def looped(net):

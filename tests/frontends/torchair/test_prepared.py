@@ -11,6 +11,7 @@ from torch.nn import functional  # noqa: E402
 
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._result import Pick, ResultKernel, _At  # noqa: E402
 from dumpsim.frontends.torchair._weights import Weights  # noqa: E402
 from dumpsim.runtime.prepared import Prepared  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
@@ -285,3 +286,22 @@ def test_two_graphs_keep_apart(prepared):
             assert torch.equal(one(x), x.exp() @ x)
             assert torch.equal(two(x), (x + 1) @ x.t())
     assert len({id(one) for one in prepared}) == 2
+
+
+def test_an_operand_is_read_from_a_view_if_the_result_is_the_same():
+    """Any view will do if strides do not matter; else the view must have those of eager torch."""
+    memory = [torch.zeros(3, 4), torch.zeros(3, 4)]
+    rows, turned = torch.arange(24.0).reshape(6, 4)[3:], torch.arange(12.0).reshape(4, 3).t()
+    sample = torch.empty(3, 4, device="meta")
+    for free, strides, view, is_read in [
+        (True, None, turned, False), (False, None, turned, True), (False, None, rows, False),
+        (False, (4, 1), rows, False), (False, (4, 1), turned, True), (False, (1, 3), turned, False),
+    ]:  # fmt: skip
+        arguments = _At(0, strides, free), _At(1)
+        kernel = ResultKernel(torch.ops.aten.sub.Tensor, arguments, {}, [Pick(0)], [sample], [])
+        call, read, writes = kernel.bind(memory, {0: view}, None)
+        assert (read, writes) == ({0, 1} if is_read else {1}, False)
+        memory[0].copy_(view)  # the kernel that makes the view runs only if its result is read
+        assert torch.equal(call(), view)
+        memory[0].zero_()
+        assert torch.equal(call(), torch.zeros(3, 4) if is_read else view)

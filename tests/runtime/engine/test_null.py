@@ -41,7 +41,8 @@ class Timeline:
         refs = (*event.operands, *event.outputs)
         self.refs += refs
         places = [(r.address, r.nbytes, r.shape, r.dtype.name, r.device_format) for r in refs]
-        self.tasks.append((event.full_name, event.task_id, event.stream_id, event.time_ns, places))
+        overflow = event.overflow, event.overflow_status
+        self.tasks.append((event.full_name, event.task_id, event.stream_id, event.time_ns, overflow, places))
 
 
 def training(net, holder):
