@@ -381,13 +381,17 @@ class _Module:
         return set()
 
     def words(self, line: int) -> set[str]:
-        """Texts in the innermost call around a line, as the name of what an entry of a table declares."""
-        calls = [
-            node for node in ast.walk(self._tree) if isinstance(node, ast.Call) and _first(node) <= line <= _last(node)
-        ]
-        inner = min(calls, key=lambda node: _last(node) - _first(node), default=ast.Pass())
-        found = {one.value for one in ast.walk(inner) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-        return {word for word in found if word.isidentifier()}
+        """Texts in the innermost call around a line, or those with what it defines, as the name of a table's entry."""
+        calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        around = [node for node in calls if _first(node) <= line <= _last(node)]
+        chosen = [min(around, key=lambda node: _last(node) - _first(node))] if around else []
+        names = self.defined(line)
+        for node in calls:
+            values = (*node.args, *(keyword.value for keyword in node.keywords))
+            if any(isinstance(value, ast.Name) and value.id in names for value in values):
+                chosen.append(node)
+        found = {one.value for node in chosen for one in ast.walk(node) if isinstance(one, ast.Constant)}
+        return {word for word in found if isinstance(word, str) and word.isidentifier()}
 
     def calling(self, line: int) -> set[str]:
         """The same for the expressions that call the function of a line when the module is imported."""

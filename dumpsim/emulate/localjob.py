@@ -160,7 +160,6 @@ class _Guard:
     """While ranks share the process, refuse calls that would break that, or make their effect the rank's own."""
 
     def __init__(self) -> None:
-        self._inside = True
         self._before: list[tuple[Any, str, Any]] = []
 
     def __enter__(self) -> None:
@@ -169,20 +168,16 @@ class _Guard:
         start = threading.Thread.start
         self._replace(threading.Thread, "start", lambda thread: _start_thread(start, thread))
         self._replace(multiprocessing.process.BaseProcess, "start", _refuse_process)
-        sys.addaudithook(self._audit)  # cannot be removed
+        for name in ("fork", "forkpty"):
+            self._replace(os, name, partial(_refuse_fork, f"os.{name}"))
 
     def __exit__(self, *error: object) -> None:
-        self._inside = False
         for owner, name, before in self._before:
             setattr(owner, name, before)
 
     def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
         self._before.append((owner, name, getattr(owner, name)))
         setattr(owner, name, function)
-
-    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event in ("os.fork", "os.forkpty") and self._inside:
-            raise UnsupportedError(f"a script whose ranks share a process cannot fork; {_INSTEAD}", where=event)
 
     def _signal(self, number: int, handler: Any) -> Any:
         if callable(handler) and _of_script(sys._getframe(1)) and handler is not signal.default_int_handler:
@@ -210,6 +205,10 @@ def _start_thread(start: Callable[[threading.Thread], None], thread: threading.T
     variables, run = copy_context(), thread.run
     thread.run = lambda: variables.run(run)  # type: ignore[method-assign]
     start(thread)
+
+
+def _refuse_fork(where: str) -> None:
+    raise UnsupportedError(f"a script whose ranks share a process cannot fork; {_INSTEAD}", where=where)
 
 
 def _refuse_process(process: multiprocessing.process.BaseProcess) -> None:

@@ -239,7 +239,7 @@ def _infer_softmax(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 
 
 @np.errstate(all="ignore")
-def _softmax(x: Array, axis: int | Sequence[int] = -1) -> Any:
+def _softmax(x: Array, axis: int | Sequence[int] = (-1,)) -> Any:
     axes = tuple(axis) if isinstance(axis, tuple | list) else axis
     powers = np.exp(x - x.max(axis=axes, keepdims=True))
     return powers / powers.sum(axis=axes, keepdims=True)

@@ -111,7 +111,7 @@ def _places(n: int, before: int, after: int, mode: str) -> Array:
 
 
 def _pad_any(
-    x: Array, paddings: Sequence[int], value: Any = 0, *, mode: str = "constant", paddings_contiguous: bool = True
+    x: Array, paddings: Sequence[int], value: Any = None, *, mode: str = "constant", paddings_contiguous: bool = True
 ) -> Any:
     pairs = _pairs(x.shape, paddings)
     if mode != "constant":

@@ -1,5 +1,6 @@
 """What every operator asks of its operands and what it does to them, shown with its first case."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from ops.evaluator import Builder, Value, abstract_of, content_of, operands_of
 
 from dumpsim.core.abstract import NoneType, StringType, TensorType
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError
-from dumpsim.ops.table import find
+from dumpsim.ops.table import find, names
 
 CALLS = list({case.op: case for case in reversed(CASES)}.values())
 # operands that may be None
@@ -63,6 +64,21 @@ def test_kernels_write_the_operands_that_their_operator_names(case: Case) -> Non
             assert np.array_equal(one, was, equal_nan=one.dtype.kind == "f") is (at not in definition.updates)
     for slot, at in definition.alias.items():
         assert np.shares_memory(results[slot], given[at])
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_kernel_has_the_defaults_of_its_operator(name: str) -> None:
+    definition = find(name)
+    kernel = inspect.unwrap(definition.kernel)
+    if not inspect.isfunction(kernel) or not kernel.__module__.startswith("dumpsim."):
+        return
+    optional = len(definition.operands) - len(definition.defaults)
+    for at, parameter in enumerate(inspect.signature(kernel).parameters.values()):
+        is_operand = parameter.kind is not parameter.KEYWORD_ONLY and optional <= at < len(definition.operands)
+        if is_operand or parameter.name in definition.attrs:
+            known = definition.defaults[at - optional] if is_operand else definition.attrs[parameter.name]
+            if parameter.default is not parameter.empty:
+                assert (type(parameter.default), parameter.default) == (type(known), known), parameter.name
 
 
 AXES = ("axis", "dim", "dim0", "dim1", "begin_norm_axis", "begin_params_axis")
