@@ -70,7 +70,7 @@ def _arithmetic(
 ) -> dict[str, str]:
     matrix = task.op_type in profile.cube_ops
     busy = _share(flops * 10**9 // profile.matrix_flops, task.duration_ns)
-    columns = METRIC_COLUMNS["ArithmeticUtilization"]
+    columns = METRIC_COLUMNS["ArithmeticUtilization"][:5]
     found = dict.fromkeys(columns, _ZERO)
     kind = _FLOATS.get((inputs or outputs)[0].dtype if inputs or outputs else "", "")
     unit = f"mac_{'int8' if kind == 'int8' else 'fp16'}_ratio" if matrix else f"vec_{kind}_ratio"
