@@ -7,7 +7,7 @@ import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptValueError
-from dumpsim.ops.opdef import Infer, OpDef
+from dumpsim.ops.opdef import Grad, GradBuilder, Infer, OpDef
 from dumpsim.ops.rules import same_dtype, tensor_of
 
 __all__ = ["OPS"]
@@ -15,13 +15,13 @@ __all__ = ["OPS"]
 Array = np.ndarray[Any, Any]
 
 
-def _infer(name: str, second: str) -> Infer:
+def _infer(name: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
-        variable, value = tensor_of(name, abstracts[0], "variable"), tensor_of(name, abstracts[1], second)
-        same_dtype(name, {"variable": variable, second: value})
+        variable, value = tensor_of(name, abstracts[0], "variable"), tensor_of(name, abstracts[1], "value")
+        same_dtype(name, {"variable": variable, "value": value})
         if variable.shape != value.shape and value.size != 1:
             raise ScriptValueError(
-                f"For '{name}', the shape of '{second}' {value.shape} must be that of 'variable' {variable.shape}."
+                f"For '{name}', the shape of 'value' {value.shape} must be that of 'variable' {variable.shape}."
             )
         assert isinstance(abstracts[0], TensorType)
         return abstracts[0]  # the Ref itself, as the vendor prints it [spec observed 1.8]
@@ -37,22 +37,37 @@ def _write(change: Callable[[Array, Any], Any]) -> Callable[..., Array]:
     return np.errstate(all="ignore")(run)
 
 
-def _assignment(name: str, second: str, change: Callable[[Array, Any], Any]) -> OpDef:
+def _of_assign(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the gradient of the variable: the vendor hands that of the result to it, not to the value."""
+    return dout, None
+
+
+def _of_sum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]) -> Sequence[Any]:
+    return dout, dout
+
+
+def _of_difference(
+    b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Mapping[str, Any]
+) -> Sequence[Any]:
+    return dout, b.emit("Neg", dout)
+
+
+def _assignment(name: str, change: Callable[[Array, Any], Any], grad: Grad) -> OpDef:
     return OpDef(
         name=name,
-        operands=("variable", second),
-        infer=_infer(name, second),
+        operands=("variable", "value"),
+        infer=_infer(name),
         kernel=_write(change),
         prim_func=True,
         updates=(0,),
         alias={0: 0},
         side_effect="mem",
-        stop=True,
+        grad=grad,
     )
 
 
 OPS = (
-    _assignment("Assign", "value", lambda variable, value: value),
-    _assignment("AssignAdd", "value", lambda variable, value: variable + value),
-    _assignment("AssignSub", "value", lambda variable, value: variable - value),
+    _assignment("Assign", lambda variable, value: value, _of_assign),
+    _assignment("AssignAdd", lambda variable, value: variable + value, _of_sum),
+    _assignment("AssignSub", lambda variable, value: variable - value, _of_difference),
 )

@@ -299,7 +299,19 @@ def _highest(kind: np.dtype[Any]) -> Any:
     return np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
 
 
-def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs, bounds: Bounds) -> OpDef:
+def _grad_written(op_type: str) -> Grad:
+    """Return the gradient of a write: that of the result, and its part at the indices. [observed 2.10]"""
+
+    def grad(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
+        axis = (attrs.get("axis", 0), 0) if op_type == "Gather" else ()
+        return dout, None, b.emit(op_type, dout, operands[1], *axis)
+
+    return grad
+
+
+def _written(
+    name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs, bounds: Bounds, grad: Grad | None
+) -> OpDef:
     return OpDef(
         name=name,
         operands=("input_x", "indices", "updates"),
@@ -317,7 +329,7 @@ def _written(name: str, infer: Infer, kernel: Callable[..., Array], attrs: Attrs
         updates=(0,),
         alias={0: 0},
         side_effect="mem",
-        stop=True,
+        grad=grad,
     )
 
 
@@ -329,6 +341,7 @@ OPS = (
             _rows(change),
             {"use_locking": how == "Update"},
             _rows_in_range(f"Scatter{how}"),
+            _grad_written("Gather") if how in ("Update", "Max", "Min") else None,  # the vendor's rules [observed 2.10]
         )
         for how, change in _CHANGES.items()
     ),
@@ -339,6 +352,7 @@ OPS = (
             _nd(change, copies=False),
             {"use_locking": how == "Update"},
             _nd_in_range(f"ScatterNd{how}", how),
+            _grad_written("GatherNd") if how == "Update" else None,
         )
         for how, change in _CHANGES.items()
     ),
@@ -370,7 +384,7 @@ OPS = (
         updates=(0,),
         alias={0: 0},
         side_effect="mem",
-        stop=True,
+        grad=_grad_written("Gather"),
     ),
     *(
         OpDef(

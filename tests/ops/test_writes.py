@@ -11,10 +11,13 @@ from ops.evaluator import Builder, Value, abstract_of
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
 from dumpsim.core.dtype import dtype, from_numpy
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
+from dumpsim.frontends import mindspore as ms
+from dumpsim.frontends.mindspore import nn, ops
 from dumpsim.ops.table import find, names
+from tests.inprocess import fresh
 
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "ops" / "steps.npz"
 
@@ -205,6 +208,50 @@ def test_scatters_write_place_after_place(how: str, kind: Any) -> None:
         np.testing.assert_allclose(variable, expected, rtol=1e-6)
         operands = [_value(array) for array in (start.astype(kind), index, rows.astype(kind))]
         assert Builder().emit(name, *operands).content.shape == (4, 3)
+
+
+class _Writes(nn.Cell):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.w = ms.Parameter(ms.Tensor(np.full((3, 4), 1.5, np.float32)), name="w")
+        self.write = getattr(ops, name)(**({"axis": 1} if name == "IndexAdd" else {}))
+        self.indexed = not name.startswith("Assign")
+
+    def construct(self, index: Any, new: Any, factor: Any) -> Any:
+        return ((self.write(self.w, index, new) if self.indexed else self.write(self.w, new)) * factor).sum()
+
+
+# gradients of what is written, in PYNATIVE of MindSpore 2.10; that of the variable is the factor, as of the result
+SLOPES: dict[str, Any] = {
+    "ScatterUpdate ScatterMax ScatterMin ScatterNdUpdate": lambda factor: factor[[0, 2]],
+    "IndexAdd": lambda factor: factor[:, [0, 2]],
+    "Assign": np.zeros_like,
+    "AssignAdd": np.copy,
+    "AssignSub": np.negative,
+    "ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterNdAdd ScatterNdSub ScatterNdMul ScatterNdDiv": None,
+    "ScatterNdMax ScatterNdMin": None,
+}
+
+
+@pytest.mark.parametrize("name", [name for listed in SLOPES for name in listed.split()])
+def test_a_write_has_the_gradient_of_mindspore(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some have no rule there: "Illegal primitive ScatterAdd's bprop not defined"."""
+    (rule,) = (rule for listed, rule in SLOPES.items() if name in listed.split())
+    factor = np.arange(12, dtype=np.float32).reshape(3, 4)
+    new = factor if rule is None else rule(factor)
+    index = np.int32([[0], [2]] if "Nd" in name else [0, 2])
+    with fresh("CPU", monkeypatch):
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        net = _Writes(name)
+        slope = ms.grad(net, (1,), net.trainable_params())
+        given = [ms.Tensor(one) for one in (index, new[[0, 2]] if rule is None else np.full_like(new, 2), factor)]
+        if rule is None:
+            with pytest.raises(UnsupportedError, match=f"'{name}' has no gradient"):
+                slope(*given)
+            return
+        of_new, (of_variable,) = slope(*given)
+    assert of_variable.asnumpy().tolist() == factor.tolist()
+    assert of_new.asnumpy().tolist() == new.tolist()
 
 
 def _value(array: np.ndarray[Any, Any]) -> Value:
