@@ -343,7 +343,7 @@ def _max_pool(plain: Kernel) -> Kernel:
     """Each element of a window replaces the result unless it is less: a NaN remains if it comes last."""
 
     def run(x: Array, **attrs: Any) -> Any:
-        if x.dtype.kind != "f" or np.isfinite(x.min()):
+        if np.isfinite(x.min()):
             return plain(x, **attrs)
         window = max_window(x.shape, attrs)
         best = np.full((*x.shape[:2], *window.out), -_LARGEST, x.dtype)
@@ -359,7 +359,7 @@ def _max_pool_slope(plain: Kernel) -> Kernel:
     """The gradient of a window goes to the last element that is greater than all before it, else to the first."""
 
     def run(x: Array, out: Array, dout: Array, **attrs: Any) -> Any:
-        if x.dtype.kind != "f" or np.isfinite(x.min()):
+        if np.isfinite(x.min()):
             return plain(x, out, dout, **attrs)
         window = max_window(x.shape, attrs)
         wide = window.pad(x, -np.inf)

@@ -78,7 +78,6 @@ def _walked(result: Node) -> list[Node]:
         if node.op_type == "Switch":  # a Partial without other users follows its Switch
             for operand in node.operands:
                 if isinstance(operand, Node) and operand.op_type == "Partial" and users[id(operand)] == 1:
-                    users[id(operand)] = 0
                     order.append(operand)
                     following += reversed(operand.operands)
                 else:

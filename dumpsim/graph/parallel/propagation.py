@@ -40,9 +40,8 @@ def propagated(
     if op_type in _PRODUCTS:
         if first:
             return None
-        summed = cuts[-1]
-        batch = cuts[:-2] if len(shapes[1]) == len(cuts) else (1,) * (len(shapes[1]) - 2)
-        return cuts, (*batch, *((1, summed) if transposed else (summed, 1)))
+        batch = _alike(shapes[1][:-2], shapes[0][:-2], cuts[:-2])
+        return cuts, (*batch, *((1, cuts[-1]) if transposed else (cuts[-1], 1)))
     return tuple(_alike(shape, shapes[first], cuts) for shape in shapes)
 
 
@@ -71,7 +70,7 @@ def plan_propagated(
     sources = [source_of(edge.value) for edge in edges_of(node)]
     layouts = [results.get(id(root), ())[index : index + 1] for root, index in sources]
     shapes = [e.value.abstract.shape for e in edges_of(node) if isinstance(e.value.abstract, TensorType)]
-    flag = node.operands[3] if node.op_type in ("MatMul", "BatchMatMul") else None
+    flag = node.operands[3] if node.op_type in _PRODUCTS else None
     rows = propagated(
         node.op_type,
         shapes,

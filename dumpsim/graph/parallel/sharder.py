@@ -233,15 +233,17 @@ class Sharder:
 
     def _put_block(self, node: Node, block: Graph) -> None:
         nodes, block.trail = block.trail, []
-        starts = control_of(node).starts
-        side = next(at for at, one in enumerate(node.blocks) if one is block)
+        control = control_of(node)
+        places: list[int] = []  # of the nodes, among those that are inserted before them, and of the end
         with self._inside(block):
-            for at, inner in enumerate(nodes):
-                if starts and starts[side] == at:
-                    control_of(node).starts = (*starts[:side], len(self._made), *starts[side + 1 :])
+            for inner in nodes:
+                places.append(len(self._made))
                 self._put(inner)
-            if starts and starts[side] == len(nodes):
-                control_of(node).starts = (*starts[:side], len(self._made), *starts[side + 1 :])
+            places.append(len(self._made))
+        if control.starts:
+            control.starts = tuple(
+                places[start] if one is block else start for one, start in zip(node.blocks, control.starts, strict=True)
+            )
 
     def _fit(self, node: Node, block: Graph, wanted: Sequence[Source | None], side: int) -> None:
         """Redistribute the outputs of a block to the layouts of the control node's results."""

@@ -96,8 +96,7 @@ def _known(value: Value, sharding: Sharding) -> Slices | None:
     while isinstance(value, Node) and value.op_type in ("TupleGetItem", "Load", "Depend"):
         if value.op_type == "TupleGetItem":
             place = value.operands[1]
-            if not isinstance(place, Constant):
-                return None
+            assert isinstance(place, Constant)
             index = place.value
         value = value.operands[0]
     if isinstance(value, Parameter):

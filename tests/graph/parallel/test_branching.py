@@ -54,6 +54,12 @@ def parents_of(text):
     return Counter((mark.removesuffix("↓"), around.removesuffix("↓")) for mark, around in marks if mark[:1] != "↓")
 
 
+def formals_of(text):
+    """The numbers of formal parameters, which count on through all functions."""
+    heads = re.findall(r"^subgraph @[^\n]*\(([^\n]*)\)", text, re.MULTILINE)
+    return sorted(int(number) for head in heads for number in re.findall(r"%para(\d+)_", head))
+
+
 def ours(net):
     with contextlib.redirect_stderr(io.StringIO()) as log:
         text = texts_of(net["script"])["end"]
@@ -65,6 +71,7 @@ def check(name, net):
     assert not differ
     assert functions_of(mine) == functions_of(net["end"]), name
     assert parents_of(mine) == parents_of(net["end"]), name
+    assert formals_of(mine) == formals_of(net["end"]), name
 
 
 def test_recorded_nets():
@@ -84,6 +91,42 @@ def test_a_network_that_only_returns_its_weight_has_no_data_set():
     for text in texts_of(script).values():  # [2.10 observed]
         assert "_VirtualDataset" not in text
         assert "Return(" in text
+
+
+JUMPS = """    def construct(self, x, c):
+        x = self.tiles(x)
+        while c > 0:
+            c = c - 1
+            if c > 3:
+                x = self.sine(self.rows(x))
+                {first}
+            else:
+                x = self.cosine(self.columns(x))
+                {second}
+            x = self.rows(x)
+            x = self.tiles(x)
+        return x
+"""
+CUTS = {"rows": ("ReLU", (4, 1)), "columns": ("Tanh", (1, 4)), "tiles": ("Neg", (2, 2)),
+        "sine": ("Sin", (1, 4)), "cosine": ("Cos", (1, 4))}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second"), [("break", "pass"), ("pass", "break")])
+def test_the_code_after_a_branch_that_leaves_a_loop_is_a_function_with_its_redistributions(first, second):
+    fields = (f"self.{name} = P.{kind}().shard(({cut},))" for name, (kind, cut) in CUTS.items())
+    script = load()["net_round"]["script"]
+    script = re.sub(
+        r"    def construct.*?\n\n", lambda _: JUMPS.format(first=first, second=second) + "\n", script, flags=re.DOTALL
+    )
+    script = script.replace("super().__init__()", "\n        ".join(["super().__init__()", *fields]))
+    found = [
+        [kind.removeprefix("PrimFunc_") for kind, *_ in rows] for rows in functions_of(ours({"script": script})[0])
+    ]
+    kinds = {kind for kind, _ in CUTS.values()}
+    words = [" ".join(kind for kind in function if kind in kinds) for function in found]
+    assert sorted(filter(None, words)) == sorted(["ReLU Sin", "Tanh Cos", "Neg", "ReLU Neg"])
+    ends = {" ".join(kind for kind in function if kind in kinds): function for function in found}
+    assert "AlltoAll" in ends["ReLU Neg"][: ends["ReLU Neg"].index("ReLU")]
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """Which operators of a network are cut, their tensor operands, and the sources of values."""
 
+from itertools import product
+
+import numpy as np
 import pytest
 
 from dumpsim.core.abstract import ScalarType, TensorType, TupleType
@@ -11,6 +14,7 @@ from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Graph, Node, Parameter
 from dumpsim.graph.mindspore.gradient_node import gradient_node
 from dumpsim.graph.parallel.plan import edges_of, forward_nodes, is_cut, plan_of, source_of
+from dumpsim.graph.parallel.propagation import plan_propagated, propagated
 from dumpsim.graph.parallel.settings import Settings
 
 KIND = TensorType(dtype=dtype("float32"), shape=(8, 16))
@@ -168,3 +172,57 @@ def test_an_output_strategy_scatters_the_sum():
     assert scattered.layouts.outputs[0].cuts == (4, 1)
     with pytest.raises(StrategyError, match="the output cannot be cut into"):
         plan_of(product, SETTINGS, {**rows, "out_strategy": ((2, 2),)})
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((8, 16), (16, 4)),
+        ((2, 8, 16), (2, 16, 4)),
+        ((2, 8, 16), (16, 4)),
+        ((4, 2, 8, 16), (2, 16, 4)),
+        ((4, 2, 8, 16), (4, 1, 16, 4)),
+        ((2, 8, 16), (4, 2, 16, 8)),
+        ((8, 16), (2, 16, 4)),
+    ],
+)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_parts_is_a_part_of_the_product(shapes, transposed):
+    """The strategy of a product that follows its first operand cuts the second one so that the parts fit together."""
+    first, second = shapes
+    for cuts in product((1, 2), repeat=len(first)):
+        source = TensorLayout(cuts, tuple(reversed(range(len(cuts)))), first)
+        turned = (*second[:-2], second[-1], second[-2]) if transposed else second
+        rows, columns = propagated("BatchMatMul", [first, turned], [source, None], transposed=transposed)
+        assert rows == cuts
+        assert len(columns) == len(turned)
+        columns = (*columns[:-2], columns[-1], columns[-2]) if transposed else columns
+        parts = [
+            np.zeros([n // cut for n, cut in zip(*pair, strict=True)]) for pair in ((first, rows), (second, columns))
+        ]
+        whole = np.zeros(first) @ np.zeros(second)
+        outer = len(whole.shape) - len(first)
+        wanted = [n // (cuts[at - outer] if at >= outer else 1) for at, n in enumerate(whole.shape[:-1])]
+        assert list((parts[0] @ parts[1]).shape) == [*wanted, whole.shape[-1]]
+
+
+def test_products_follow_their_first_operand_only():
+    source = TensorLayout((4,), (0, -1), (16, 4))
+    assert propagated("MatMul", [(8, 16), (16, 4)], [None, source]) is None
+    assert propagated("Add", [(8, 16), (16, 4)], [None, None]) is None
+    assert propagated("Add", [(16, 4), (16, 4)], [None, source]) == ((4, 1), (4, 1))
+    assert (
+        propagated("Add", [(1, 4), (2, 16, 4)], [None, source]) is None
+    )  # the operand has another shape than its source
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "BatchMatMul"])
+def test_a_transposed_product_follows_its_operands(op_type):
+    first = TensorLayout((2, 2), (1, 0), (8, 16))
+    for transposed, shape, strategy in ((False, (16, 4), (2, 1)), (True, (4, 16), (1, 2))):
+        weight = Parameter(name="w", abstract=TensorType(dtype=dtype("float32"), shape=shape))
+        kind = TensorType(dtype=dtype("float32"), shape=(8, 4))
+        made = node(op_type, X, weight, constant(False), constant(transposed), kind=kind)
+        plan = plan_propagated(made, SETTINGS, {}, {id(X): (first,)})
+        assert plan.strategy == ((2, 2), strategy)
+        assert not plan.is_given

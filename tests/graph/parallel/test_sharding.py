@@ -11,6 +11,8 @@ from dumpsim.graph.nodetext import NodeText
 from dumpsim.graph.parallel.settings import Settings
 from dumpsim.graph.parallel.shard import shard
 from dumpsim.graph.parallel.sharding import Sharding, Slices, mismatch, places_in_parts
+from dumpsim.graph.parallel.slices import slices_of
+from dumpsim.graph.program import KernelGraph, Program
 from dumpsim.ops.table import find
 
 KIND = TensorType(dtype=dtype("float32"), shape=(8, 16))
@@ -154,3 +156,23 @@ def test_a_search_along_a_cut_axis_is_noted(op_type, cuts, warns):
     found = shard(graph, Settings(device_num=4, rank=1, dataset_strategy="full_batch"), find)
     expected = f"Default/{op_type}-op0 searches along an axis that is cut into {cuts[1]} parts: the indexes"
     assert [note.startswith(expected) for note in found.notes] == [True] * warns
+
+
+@pytest.mark.parametrize(("at", "layout"), [(0, ROWS), (1, COLUMNS)])
+def test_an_item_of_a_tuple_that_an_optimizer_takes_has_its_own_layout(at, layout):
+    kind = TensorType(dtype=dtype("float32"), shape=layout.slice_shape)
+    several = node("Split", Parameter(name="x", abstract=KIND), kind=TupleType(items=(kind, kind)))
+    item = node("TupleGetItem", several, constant(at), kind=kind)
+    taken = Node(op_type="Neg", operands=[item], abstract=kind, full_name="Gradients/Neg-op0")
+    graph = KernelGraph(graph=Graph(output=taken), graph_id=3, order=(taken,), doc=None, is_root=True, root_graph_id=3)
+    program = Program(
+        kernel_graphs=(graph,),
+        steps=(),
+        inputs=(),
+        outputs=(),
+        slots=0,
+        sharding=sharding(layouts={several: (ROWS, COLUMNS)}),
+    )
+    (found,) = slices_of(program)
+    assert (found.op, found.io, found.slot, found.graph_id) == ("Gradients/Neg-op0", "input", 0, 3)
+    assert (found.device_matrix, found.tensor_map) == (layout.device_matrix, layout.tensor_map)

@@ -150,6 +150,21 @@ def test_a_training_step_is_alike(name):
     assert is_alike(load("nets", "moving")[name])
 
 
+def marks_of(text):
+    """Attributes of the nodes that order others or belong to calls."""
+    lines = (line for stage in read(text) for line in stage.lines)
+    kinds = ("Depend", "J", "UpdateState", "Load", "EnvironGet", "RefToEmbed", "MakeTuple", "TupleGetItem")
+    return {(line.call, str(line.attrs.get("cnode_primal_attrs")), str(line.attrs.get("primitive_attrs")))
+            for line in lines if line.call in kinds}  # fmt: skip
+
+
+def test_nodes_of_order_have_the_attributes_of_mindspore():
+    net = load("nets", "moving")[ALIKE[0]]
+    mine = texts_of(net["script"])
+    for text in ("begin", "end"):
+        assert marks_of(mine[text]) == marks_of(net[text])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", MORE.split())
 def test_further_nets_are_alike(number):
