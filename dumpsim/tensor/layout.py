@@ -25,6 +25,7 @@ __all__ = ["device_shape", "to_device", "to_host"]
 Array = npt.NDArray[Any]
 
 _ALIGN = 64  # bytes of a cache line
+_MOST_AXES = 8  # of a plan; a contiguous array has one, however many its shape has
 _SMALL = 1 << 16  # smaller arrays, in bytes, are not aligned
 _LARGEST = 1 << 30  # bytes of a device tensor that are always allowed, however small the host tensor is
 _GROWTH = 64 * 64  # largest growth of a larger tensor by padding: that of C1HWNCoC0 for int4
@@ -66,7 +67,7 @@ def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
     if threads == 1 or dst.nbytes < 1 << 20:
         _kernel.copy(to, source, size, regions, level=level)
         return
-    stop = bytearray(1)
+    stop = bytearray(b"\0")
     with ThreadPoolExecutor(threads - 1) as pool:
         try:
             others = [
@@ -77,7 +78,7 @@ def _copy(dst: Array, src: Array, regions: list[Piece], threads: int) -> None:
             for other in others:
                 other.result()
         except BaseException:
-            stop[0] = 1
+            stop[:] = b"\1"
             raise
 
 
@@ -209,10 +210,12 @@ def to_device(
     """
     source = np.asarray(array)
     threads = thread_count(threads)
-    odd = source.ndim > 8 or any(step % max(1, source.itemsize) for step in source.strides)
-    if odd or format == "FRACTAL_Z_C04":
+    size = source.itemsize
+    if source.ndim > _MOST_AXES or format == "FRACTAL_Z_C04" or any(step % size for step in source.strides if step):
         source = np.ascontiguousarray(source)
-    steps = tuple(step // source.itemsize for step in source.strides) if source.itemsize else (0,) * source.ndim
+    # those of an array with axes of extent 1 may be any numbers
+    contiguous = source.flags.c_contiguous
+    steps = strides(source.shape) if contiguous else tuple(step // size for step in source.strides)
     layout = Layout(
         format=format,
         groups=groups,

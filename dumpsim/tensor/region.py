@@ -102,6 +102,7 @@ _MATRIX_NZ = _rule("n1 m1 m0 n0", m=FRACTAL, n=0)
 _MATRIX_Z = _rule("k1 n1 n0 k0", k=0, n=FRACTAL)  # FRACTAL_Z of a matrix, GE only [spec ge 5.2]
 
 _PADDED = {4: ("", "c", "ch", "chw", "nchw"), 5: ("", "c", "cd", "cdh", "cdhw", "ncdhw")}  # [spec mindspore 10.1]
+_MISSING = (1, 0)  # extent and stride of an axis that the host tensor does not have
 _ANY_RANK = ("ND", "DefaultFormat")
 _RECURRENT = ("FRACTAL_ZN_RNN", "ND_RNN_BIAS")  # layouts that need the sizes of their cell
 
@@ -246,7 +247,7 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
     channels 4 and up as far as they fit; a tensor with more channels is an error, because it would lose data.
     [spec mindspore 10.3]
     """
-    (total, n_step), (channels, c_step), (height, _), (width, w_step) = (axes[x] for x in "nchw")
+    (total, n_step), (channels, c_step), (height, h_step), (width, w_step) = (axes[x] for x in "nchw")
     if c0 % 4:
         raise FormatError(f"c0 {c0} is not a multiple of 4", where="c0", nearest=str(_up(c0, 4) * 4), code="DS-FMT-003")
     pixels = height * width
@@ -265,10 +266,11 @@ def _fractal_z_c04(axes: dict[str, tuple[int, int]], c0: int) -> Plan:
         return Plan(shape=shape, regions=[])
     outer = n1 * FRACTAL * c0
     regions: list[Piece] = []
-    for first in range(0, channels, 4):  # h and w are one axis, since the host tensor is contiguous
+    step = w_step or h_step  # h and w are one axis, since the host tensor is contiguous; w may be missing
+    for first in range(0, channels, 4):
         regions += _cross(
             [(0, first * c_step, ((min(4, channels - first), 1, c_step), (total, c0, n_step)))],
-            _cut(pixels, w_step, outer, 4, c0 // 4, start=first // 4 * pixels),
+            _cut(pixels, step, outer, 4, c0 // 4, start=first // 4 * pixels),
         )
     return Plan(shape=shape, regions=regions)
 
@@ -389,10 +391,10 @@ def _plain(shape: Shape, steps: Shape, order: Sequence[int] | None = None) -> Pl
 def _nz(shape: Shape, steps: Shape, c0: int, rules: Dialect) -> Plan:
     """Plan FRACTAL_NZ of any rank. [spec mindspore 10.2, 10.3] [spec ge 5.2]"""
     if len(shape) < 2:
-        length = shape[0] if shape else 1
+        length = math.prod(shape)
         if rules == "mindspore" and (length == 1 or length % c0 == 0):
             return _plain(shape, steps)  # MindSpore does not change such vectors
-        return _apply(_MATRIX_NZ, {"m": (1, 0), "n": (length, steps[0] if steps else 0)}, c0)
+        return _apply(_MATRIX_NZ, {"m": _MISSING, "n": (length, sum(steps))}, c0)
     lead = list(zip(shape[:-2], steps[:-2], strict=True))
     return _apply(_MATRIX_NZ, {"m": (shape[-2], steps[-2]), "n": (shape[-1], steps[-1])}, c0, lead)
 
@@ -427,7 +429,7 @@ def _host_axes(
                 where="shape",
                 code="DS-FMT-005",
             )
-    axes = dict.fromkeys("nchw" if fmt.rank == 4 else "ncdhw", (1, 0))
+    axes = dict.fromkeys("nchw" if fmt.rank == 4 else "ncdhw", _MISSING)
     axes.update(zip(letters, zip(shape, steps, strict=True), strict=True))
     return axes
 

@@ -299,7 +299,7 @@ CASES = {
         ((32, 16, 1, 2), {"groups": 2}),
         ((21, 3, 2, 1), {"groups": 7, "c0": 8}),
     ],
-    "FRACTAL_Z_C04": [((2, 3, 4, 5), {}), ((17, 4, 3, 3), {}), ((33, 1, 1, 1), {}), ((3, 2, 5), {})],
+    "FRACTAL_Z_C04": [(s, {}) for s in ((2, 3, 4, 5), (17, 4, 3, 3), (33, 1, 1, 1), (3, 2, 5), (3, 5), (4,), ())],
     "FRACTAL_NZ": [(s, {}) for s in ((20, 40), (), (1,), (7,), (32,), (2, 3, 17, 18), (2, 1, 1, 2, 33, 5))],
     "C1HWNCoC0": [((2, 3, 2, 3), {}), ((3, 20, 1, 2), {}), ((5,), {})],
     "FRACTAL_ZN_LSTM": [((12, 8, 1, 1), {}), ((80, 37, 1, 1), {})],
@@ -452,6 +452,13 @@ def test_lstm_of_a_matrix_is_hwcn_without_h_and_w():
     weight = filled((8, 12), "float16")
     same(to_device(weight, "FRACTAL_ZN_LSTM", dialect="ge"), recurrent(weight, [5, 3], 3, 16))
     check_layout(weight, "FRACTAL_ZN_LSTM", dialect="ge")
+
+
+@pytest.mark.parametrize("fmt", ["NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ", "NHWC", "FRACTAL_Z_C04"])
+def test_the_stride_of_an_axis_of_one_element_is_any_number(fmt):
+    base = filled((2, 3, 4), "float16")
+    for view in (base[..., None], base[:, :, None], base[:, :, None].transpose(0, 1, 3, 2), base[:, None]):
+        check_layout(view, fmt)
 
 
 @pytest.mark.parametrize("fmt", ["NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ", "NHWC", "FRACTAL_Z_C04"])
