@@ -61,7 +61,7 @@ class Arena:
     Examples
     --------
     >>> arena = Arena(1 << 40)
-    >>> arena.reserve(0, 512)
+    >>> arena.reserve(0, 512, 0)
     >>> arena.view(0, 4)[:] = 7
     >>> arena.view(2, 6).tolist(), arena.reserved
     ([7, 7, 0, 0], 1073741824)
@@ -81,7 +81,7 @@ class Arena:
         """Bytes of reserved address space."""
         return sum(len(step.bytes) for step in self._steps)
 
-    def reserve(self, start: int, stop: int, used: int = 0) -> None:
+    def reserve(self, start: int, stop: int, used: int) -> None:
         """Reserve the bytes from `start` to `stop` in one step; there must be no view of them.
 
         Bytes that were written before the offset `used` are preserved.
@@ -94,22 +94,19 @@ class Arena:
         step = self._find(start)
         if step is not None and stop <= step.stop:
             return
-        over = [step for step in self._steps if step.start < stop and step.stop > start]
-        later = [step.start for step in self._steps if step.start >= stop]
+        later = [max(step.start, stop) for step in self._steps if step.stop > stop]
         end = min([self.capacity, max(stop, start + self.step), *later])
-        if any(step.stop > stop for step in over):
-            end = stop
         made = self._reserve(start, end)
-        for step in over:
-            low, high = max(step.start, start), min(step.stop, end)
-            for at in range(low, min(high, used), _CHUNK):
-                chunk = step.view(at, min(at + _CHUNK, high, used))
+        for step in self._steps:
+            low, high = max(step.start, start), min(step.stop, end, used)
+            for at in range(low, high, _CHUNK):
+                chunk = step.view(at, min(at + _CHUNK, high))
                 if chunk.any():  # untouched bytes must stay untouched
                     made.view(at, at + len(chunk))[:] = chunk
             if step.start < start:
-                step.stop = start
+                step.stop = min(step.stop, start)
             else:
-                step.start = min(step.stop, end)
+                step.start = max(step.start, min(step.stop, end))
         self._steps = sorted([made, *(step for step in self._steps if step.stop > step.start)], key=_start)
 
     def view(self, start: int, stop: int) -> Bytes:
@@ -155,16 +152,15 @@ class Arena:
             return step
         if any(step.start < stop and step.stop > start for step in self._steps):
             raise DeviceError(f"{stop - start} bytes at offset {start:#x} belong to several blocks", where=self.where)
-        self.reserve(start, stop)
+        self.reserve(start, stop, start)
         step = self._find(start)
         assert step is not None
         return step
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Split a range at the bounds of the steps."""
-        ends = {offset for step in self._steps for offset in (step.start, step.stop) if start < offset < stop}
-        cuts = [start, *sorted(ends), stop]
-        return pairwise(cuts)
+        cuts = {min(max(offset, start), stop) for step in self._steps for offset in (step.start, step.stop)}
+        return pairwise(sorted({start, stop, *cuts}))
 
     def _reserve(self, start: int, stop: int) -> _Step:
         try:

@@ -38,11 +38,12 @@ class Event:
         """Note that the device has reached a record, and wake the streams that wait for it."""
         self.recorded += 1
         self.time_ns = time_ns
-        if self.waiters:
-            open_now = [waiter for count, waiter in self.waiters if count <= self.recorded]
-            self.waiters = [(count, waiter) for count, waiter in self.waiters if count > self.recorded]
-            for waiter in open_now:
+        waiters, self.waiters = self.waiters, []
+        for count, waiter in waiters:
+            if count <= self.recorded:
                 waiter.wake()
+            else:
+                self.waiters.append((count, waiter))
 
     def fail(self, failure: Failure) -> None:
         """Drop a record: every waiter for it fails."""

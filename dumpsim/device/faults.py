@@ -303,7 +303,7 @@ def _validate(content: Any, where: str) -> FaultPlan:
 def _explain(first: Mapping[str, Any], where: str) -> FaultPlanError:
     """Return an error of the schema in the form of our other errors."""
     # pydantic puts the tag of a union, and of an unnamed union its type, between the index and the field
-    location = [part for at, part in enumerate(first["loc"]) if at < 2 or (at > 2 and part in _fields(first["loc"]))]
+    location = [part for at, part in enumerate(first["loc"]) if at < 2 or part in _fields(first["loc"])]
     path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     kind = first["type"]
     allowed: tuple[object, ...] = ()
@@ -333,8 +333,7 @@ def _explain(first: Mapping[str, Any], where: str) -> FaultPlanError:
 
 def _fields(location: tuple[int | str, ...]) -> tuple[str, ...]:
     """Return the fields of the fault that an error is located in."""
-    tag = location[2] if len(location) > 2 else None
-    return tuple(_KINDS[tag].model_fields) if isinstance(tag, str) and tag in _KINDS else ()
+    return next((tuple(_KINDS[str(tag)].model_fields) for tag in location[2:] if tag in _KINDS), ())
 
 
 def _literals(location: tuple[int | str, ...]) -> tuple[object, ...]:

@@ -328,15 +328,14 @@ class Memory:
 
     def own(self, address: int, nbytes: int) -> bool:
         """Copy those of these bytes that are shared to the memory; return whether there were any."""
-        if not self.ranges or not self.ranges.overlaps(address, address + nbytes):
-            return False
-        for at, data in self.ranges.cut(address, address + nbytes):
+        taken = self.ranges.cut(address, address + nbytes) if self.ranges else []
+        for at, data in taken:
             self._arena.write(at - BASE_ADDRESS, data)
-        return True
+        return bool(taken)
 
     def drop(self, address: int, nbytes: int) -> bool:
         """Stop sharing these bytes without copying them; return whether any was shared. Older bytes reappear."""
-        return bool(self.ranges) and bool(self.ranges.cut(address, address + nbytes))
+        return bool(self.ranges.cut(address, address + nbytes))
 
     def _offset(self, address: int, nbytes: int) -> int:
         """Return the offset of an address, after checking that it has bytes."""

@@ -147,7 +147,7 @@ def narrow(
     """
     target = dtype.numpy
     if dtype.name == "int4" and result.dtype != target:
-        pairs = result.shape[-1:] and (*result.shape[:-1], result.shape[-1] // 2)
+        pairs = (*result.shape[:-1], result.shape[-1] // 2) if result.shape else ()
         return pack(result, "int4").view(target).reshape(pairs), False
     if dtype.name == "float32" and result.dtype.itemsize == 2 and result.dtype.kind in "fV":
         return to_single(result), False

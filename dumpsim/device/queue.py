@@ -127,8 +127,9 @@ class HostQueue:
 
     def _cut(self, tensor: npt.NDArray[Any]) -> _Pieces:
         flat = np.array(tensor, order="C", copy=True).reshape(-1)
-        step = max(1, self._slice_bytes // tensor.itemsize) if self._slice_bytes else max(1, flat.size)
-        return _Pieces(tuple(flat[at : at + step] for at in range(0, max(1, flat.size), step)), tensor.shape)
+        step = self._slice_bytes // tensor.itemsize  # 0 for a tensor in one piece
+        parts = np.split(flat, range(step, flat.size, step)) if step else [flat]
+        return _Pieces(tuple(parts), tensor.shape)
 
 
 class HostQueues:

@@ -127,8 +127,7 @@ waits for before Op1 [DS-DEV-007]
 
 def _join(clock: Clock, other: Clock) -> None:
     for stream, number in other.items():
-        if clock.get(stream, 0) < number:
-            clock[stream] = number
+        clock[stream] = max(number, clock.get(stream, number))
 
 
 def _collide(one: Touch, other: Touch) -> bool:

@@ -58,6 +58,6 @@ class Ready:
         if self._at == len(self._bucket):
             heappop(self.times)
             del self._buckets[time]
-            self._time, self._bucket, self._at = None, [], 0
+            self._time, self._bucket = None, []
         stream = entry[3]
         return (time, stream) if stream.entry is entry else None

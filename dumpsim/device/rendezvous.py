@@ -18,17 +18,16 @@ NO_FAILURES: Mapping[int, Failure] = MappingProxyType({})
 class _Round:
     """One round of all members."""
 
-    __slots__ = ("entered", "failures", "left_ns", "offers", "opened_ns", "remaining", "result", "waiters")
+    __slots__ = ("entered", "failures", "left", "offers", "opened_ns", "result", "waiters")
 
-    def __init__(self, members: int) -> None:
+    def __init__(self) -> None:
         self.offers: dict[int, Callable[[], Any]] = {}
         self.entered: dict[int, int] = {}
         self.waiters: list[Waiter] = []
         self.opened_ns: int | None = None
         self.failures: Mapping[int, Failure] = NO_FAILURES
         self.result: list[Any] = []  # empty until the first member has computed it
-        self.remaining = members
-        self.left_ns = 0
+        self.left: list[int] = []  # when members have left
 
 
 class Rendezvous:
@@ -105,7 +104,7 @@ class Rendezvous:
         self._joined[rank] += 1
         meeting = self._rounds.get(number)
         if meeting is None:
-            meeting = self._rounds[number] = _Round(len(self.members))
+            meeting = self._rounds[number] = _Round()
         meeting.offers[rank] = offer
         return RendezvousGate(self, meeting, number, rank)
 
@@ -121,7 +120,7 @@ class Rendezvous:
     def open(self) -> None:
         """Open the next round if all members have entered it and have left the one before."""
         meeting = self._rounds.get(self._number)
-        if meeting is None or meeting.opened_ns is not None or self.failure is not None:
+        if meeting is None or self.failure is not None:
             return
         if len(meeting.entered) == len(self.members):
             if self._later is None:
@@ -200,10 +199,9 @@ class RendezvousGate:
     def leave(self, time_ns: int) -> None:
         """Leave the round, after the member's task has run; the last one to leave ends it."""
         meeting = self._round
-        meeting.left_ns = max(meeting.left_ns, time_ns)
-        meeting.remaining -= 1
-        if not meeting.remaining:
-            self._group.end(meeting.left_ns)
+        meeting.left.append(time_ns)
+        if len(meeting.left) == len(self._group.members):
+            self._group.end(max(meeting.left))
 
     def abandon(self, failure: Failure) -> None:
         """Fail the group, because the member's task was dropped."""

@@ -18,8 +18,8 @@ class SharedRanges:
     >>> import numpy as np
     >>> ranges = SharedRanges()
     >>> ranges.add(100, np.arange(8, dtype=np.uint8))
-    >>> ranges.find(102, 104).tolist(), ranges.find(98, 104), ranges.overlaps(98, 104)
-    ([2, 3], None, True)
+    >>> ranges.find(102, 104).tolist(), ranges.find(98, 104)
+    ([2, 3], None)
     >>> [(at, piece.tolist()) for at, piece in ranges.cut(103, 105)], list(ranges)
     ([(103, [3, 4])], [(100, 103), (105, 108)])
     """
@@ -52,11 +52,6 @@ class SharedRanges:
         if stop - self._starts[at] > array.size:
             return None
         return array if stop - start == array.size else array[low : low + stop - start]
-
-    def overlaps(self, start: int, stop: int) -> bool:
-        """Whether a byte from `start` to `stop` is shared."""
-        at = bisect_right(self._starts, stop - 1) - 1
-        return at >= 0 and self._starts[at] + self._arrays[at].size > start
 
     def cut(self, start: int, stop: int) -> list[tuple[int, Bytes]]:
         """Remove the bytes from `start` to `stop`; return those that were shared, with their addresses."""

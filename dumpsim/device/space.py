@@ -122,7 +122,7 @@ class Space:
         size = given = self._taken.pop(offset)
         if not self.reuse:
             return given
-        at = bisect_left(self._by_offset, (offset, 0))
+        at = bisect_left(self._by_offset, (offset,))
         if at < len(self._by_offset) and self._by_offset[at][0] == offset + size:
             after = self._by_offset[at]
             self._remove(*after)
@@ -137,7 +137,7 @@ class Space:
     def _find(self, size: int, align: int) -> tuple[int, int] | None:
         if self.fit == "first":
             return next((h for h in self._by_offset if -(-h[0] // align) * align + size <= sum(h)), None)
-        for length, start in self._by_size[bisect_left(self._by_size, (size, 0)) :]:
+        for length, start in self._by_size[bisect_left(self._by_size, (size,)) :]:
             if -(-start // align) * align + size <= start + length:
                 return start, length
         return None

@@ -152,9 +152,7 @@ class Stream:
         if not self.tasks:
             return None
         task = self.tasks[0]
-        start = task.launched_ns
-        if self.tail_ns > start:
-            start = self.tail_ns
+        start = max(task.launched_ns, self.tail_ns)
         gate = task.gate
         if gate is not None:
             if self._entered is not task:
@@ -180,10 +178,9 @@ class Stream:
         self.tasks.popleft()
         clock = self.clock
         task.start_ns = start_ns
-        task.end_ns = self.tail_ns = start_ns + task.cost_ns
-        if task.end_ns > clock.now_ns:
-            clock.advance(task.end_ns - clock.now_ns)
-            task.end_ns = self.tail_ns = min(task.end_ns, clock.now_ns)  # a wall clock does not jump
+        end = start_ns + task.cost_ns
+        clock.advance(max(0, end - clock.now_ns))
+        task.end_ns = self.tail_ns = min(end, clock.now_ns)  # a wall clock does not jump
         races = self.device.races
         if task.work is not None or races is not None:
             before = clock.now_ns

@@ -261,8 +261,7 @@ def distance(
 
 def _parts(array: Array) -> Array:
     """Return real and imaginary parts as separate elements."""
-    wide = np.ascontiguousarray(array, np.complex128 if array.dtype.itemsize > 8 else np.complex64)
-    return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
+    return np.concatenate([array.real.ravel(), array.imag.ravel()])
 
 
 def _block(array: Array, start: int, stop: int) -> Floats:
@@ -313,11 +312,11 @@ def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
 
 def _greater(a: float, b: float) -> float:
     """Return the maximum; NaN if one of the numbers is NaN."""
-    return a if a != a or (b == b and not b > a) else b
+    return max(a, b) if a == a and b == b else math.nan
 
 
 def _less(a: float, b: float) -> float:
-    return a if a != a or (b == b and not b < a) else b
+    return min(a, b) if a == a and b == b else math.nan
 
 
 def _moments(own: Floats, golden: Floats, level: int) -> _Moments:
@@ -363,7 +362,7 @@ def _finish(first: _Moments, kullback: float) -> Distance:
     if not (own_zero or golden_zero):
         with np.errstate(all="ignore"):
             cosine = float(np.float64(first.products) / own_norm / golden_norm)
-        cosine = min(cosine, 1.0) if cosine == cosine else cosine
+        cosine = min(cosine, 1.0)  # NaN stays
     return Distance(
         count=count,
         own_zero=own_zero,

@@ -61,7 +61,7 @@ def slabs(array: NDArray[Any], dtype: np.dtype[Any], size: int, start: int, stop
         flags=["external_loop", "buffered", "ranged", "zerosize_ok"],
         op_flags=[["readonly"]],
         order="C",
-        buffersize=1 << 14,
+        buffersize=16_384,
     )
     for begin in range(start, stop, size):
         end = min(begin + size, stop)

@@ -109,7 +109,7 @@ def test_where_pages_cannot_be_released_nothing_is_lost(monkeypatch):
 @pytest.mark.parametrize("base", [0, 3 * mmap.PAGESIZE + 7])
 def test_whole_pages_of_a_range_are_released(base):
     arena, page = Arena(MIB, step=64 * mmap.PAGESIZE), mmap.PAGESIZE
-    arena.reserve(base, base + 64 * page)
+    arena.reserve(base, base + 64 * page, 0)
     for low, high, released in (
         (0, page, [(0, page)]), (1, 3 * page, [(page, 3 * page)]), (page, 3 * page - 1, [(page, 2 * page)]),
         (1, 2 * page - 1, []), (page, page, []), (63 * page, 70 * page, [(63 * page, 64 * page)]),

@@ -265,6 +265,18 @@ def test_native_types_are_read_as_they_are():
     assert from_numpy(values.astype(">i4"), "int32").tobytes() == values.tobytes()
 
 
+def test_bytes_at_any_address_are_aligned_and_copied_only_where_they_are_not():
+    values = np.arange(3, dtype="<f8")
+    whole = np.zeros(1 << 10, np.uint8)
+    for start in range(600):
+        whole[start : start + values.nbytes] = values.view(np.uint8)
+        raw = whole[start : start + values.nbytes]
+        found = to_numpy(raw, "float64", (3,))
+        assert found.tolist() == values.tolist()
+        assert found.ctypes.data % 16 == 0
+        assert np.shares_memory(found, whole) == (raw.ctypes.data % 16 == 0)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
