@@ -9,7 +9,7 @@ from dumpsim.core.abstract import Abstract, TensorType
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.ops.gradient import is_variable, shape_of
 from dumpsim.ops.opdef import GradBuilder, OpDef
-from dumpsim.ops.rules import ints_of, output, same_dtype, size_of, tensor_of
+from dumpsim.ops.rules import ints_of, output, pair_of, same_dtype, size_of, tensor_of
 from dumpsim.ops.window import Window
 
 __all__ = ["OPS"]
@@ -193,12 +193,14 @@ def _flops(abstracts: Sequence[Abstract], attrs: Attrs) -> int:
     return 2 * x.shape[0] * size_of(w.shape) * size_of(_window(x.shape[2:], attrs).out)
 
 
-def _grad_flops(abstracts: Sequence[Abstract], attrs: Attrs) -> int:
-    dout = _tensor(abstracts[0])
-    inner = attrs["kernel_size"]
-    taps = inner * inner if isinstance(inner, int) else size_of(inner)
-    channels = _tensor(abstracts[1]).shape[1] if len(abstracts) > 1 else 1
-    return 2 * size_of(dout.shape) * taps * channels
+def _input_grad_flops(abstracts: Sequence[Abstract], attrs: Attrs) -> int:
+    dout, w = _tensor(abstracts[0]), _tensor(abstracts[1])
+    return 2 * size_of(dout.shape) * size_of(w.shape[1:])
+
+
+def _filter_grad_flops(abstracts: Sequence[Abstract], attrs: Attrs) -> int:
+    dout, x = _tensor(abstracts[0]), _tensor(abstracts[1])
+    return 2 * size_of(dout.shape) * size_of(pair_of(attrs["kernel_size"])) * x.shape[1] // int(attrs["group"])
 
 
 _ATTRS: dict[str, Any] = {
@@ -239,7 +241,7 @@ OPS = (
         input_names=("out_backprop", "filter", "input_sizes"),
         output_names=("output",),
         formats={"in": {0: "NC1HWC0", 1: "FRACTAL_Z"}, "out": {0: "NC1HWC0"}},
-        flops=_grad_flops,
+        flops=_input_grad_flops,
     ),
     OpDef(
         name="Conv2DBackpropFilter",
@@ -252,6 +254,6 @@ OPS = (
         input_names=("out_backprop", "input", "filter_sizes"),
         output_names=("output",),
         formats={"in": {0: "NC1HWC0", 1: "NC1HWC0"}, "out": {0: "FRACTAL_Z"}},
-        flops=_grad_flops,
+        flops=_filter_grad_flops,
     ),
 )

@@ -54,6 +54,14 @@ def test_the_result_of_a_branch_is_a_parameter_of_the_segment_after_it(net):
     assert [p.name for p in pieces.graphs[2].parameters] == [""]  # of the segment before
 
 
+def test_an_argument_has_its_own_memory_in_the_first_segment_only(net):
+    pieces = pieces_of(parts(net))  # [2.10 observed]
+    found = [[p.is_formal for p in graph.parameters if p.name == "x"] for graph in pieces.graphs[:2]]
+    assert found == [[False], [True]]
+    first, _, last = pieces.steps
+    assert (first.arguments, last.arguments[1]) == ((0,), 0)
+
+
 def test_a_side_without_nodes_is_a_move_of_its_result(net):
     x, flag = net.input("x", (3,)), net.input("flag", (), "bool")
     (middle,) = net.branch(flag, lambda: [net.op("Tanh", x)], lambda: [x])
