@@ -1,7 +1,7 @@
 """The workspace of a plan: life times and offsets of its tensors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dumpsim.device.space import BLOCK_RULES, BlockRule, Space
 from dumpsim.runtime.slot import Slot
@@ -34,7 +34,7 @@ class Span:
 
     born: int = -1
     dead: int = -1
-    offset: int = -1
+    offset: int = field(init=False)
 
 
 def arrange(
