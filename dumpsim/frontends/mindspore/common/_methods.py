@@ -313,7 +313,7 @@ class TensorMethods:
         """``ops.argsort``, which is stable."""
         return _op("argsort")(self, axis, descending)
 
-    def softmax(self, axis: Any = -1, dtype: Any = None) -> Any:
+    def softmax(self, axis: Any, dtype: Any = None) -> Any:
         """``ops.softmax``."""
         return _op("softmax")(self, axis, dtype=dtype)
 

@@ -91,13 +91,13 @@ class Dataset:
     # -- rows for the script
 
     def create_dict_iterator(
-        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
+        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> RowIterator:
         """Iterate over rows as dicts of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
         return RowIterator(self, self._columns, num_epochs=num_epochs, output_numpy=output_numpy, as_dict=True)
 
     def create_tuple_iterator(
-        self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
+        self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> RowIterator:
         """Iterate over rows as lists of Tensors (or arrays); each ``for`` over the iterator is one epoch."""
         wanted = self._columns if columns is None else [columns] if isinstance(columns, str) else list(columns)

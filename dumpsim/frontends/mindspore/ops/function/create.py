@@ -153,17 +153,17 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     return Tensor._around(np.arange(*bounds).astype(mstype.type_of(kind).numpy))
 
 
-def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000, *, dtype: Any = None) -> Tensor:
-    """Alias of `arange`."""
+def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
+    """Like `arange`, with bounds of one number type."""
     expect("Range", start, end, step)
     for bound in (start, end, step):
         if isinstance(bound, Tensor) and bound.size != 1:
             raise ScriptValueError(f"Can only convert tensor with one element to number, but got {bound!r}")
     kinds = [bound.dtype if isinstance(bound, Tensor) else mstype.type_of(type(bound)) for bound in (start, end, step)]
-    if end is not None and len(set(kinds)) > 1:
+    if len(set(kinds)) > 1:
         names = ", ".join(map(str, kinds))
         raise ScriptTypeError(f"For Range, the dtypes of inputs must be the same, but got ({names}).")
-    return arange(start, end, step, dtype=dtype)
+    return arange(start, end, step)
 
 
 def linspace(start: Any, end: Any, steps: int) -> Tensor:

@@ -483,12 +483,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     return gather(flat, Tensor(start + np.arange(count, dtype=np.int64) * (columns + 1)), -1)
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """Like `select`; for a condition alone, the indices where it holds."""
-    if input is None and other is None:
-        return nonzero(condition, as_tuple=True)
-    if input is None or other is None:
-        raise ScriptTypeError("one of 'input' and 'other' is missing", where="ops.where")
+def where(condition: Tensor, input: Any, other: Any) -> Any:
+    """Like `select`, with a condition of any number type."""
     if condition._dtype != mstype.bool_:
         condition = cast_to(condition, mstype.bool_)
     return select(condition, input, other)
