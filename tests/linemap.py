@@ -265,16 +265,18 @@ class LineMap:
         """Tests that execute a line, and then others of the same files, each group in the order to run them.
 
         A statement outside of functions runs when its module is imported. For it, the first group are the tests with
-        the name of an entry of a table as a parameter, those that call what stands beside it, and those that execute a
-        function which names what it defines, here or else in another module; the second are all that execute a function
-        of the module. A function that a module calls when it is imported is treated alike. For a line that nothing is
-        known to execute, the second group are all of the module, too: a process that was killed recorded nothing.
+        the name of an entry of a table as a parameter (for a default, of the package), those that call what stands
+        beside it, and those that execute a function which names what it defines, here or else in another module; the
+        second are all that execute a function of the module. A function that a module calls when it is imported is
+        treated alike. For a line that nothing is known to execute, the second group are all of the module, too: a
+        process that was killed recorded nothing.
         """
         module = self.module(path)
         first, others = module.around(line)
         near = self._ordered(path, module.executing(first))
         if others is not None:
-            near = [*self._about(path, module.words(line)), *self._ordered(path, module.beside(line)), *near]
+            words = module.words(line) | (_packages(path) if module.is_default(line) else set())
+            near = [*self._about(path, words), *self._ordered(path, module.beside(line)), *near]
             near = near or self._ordered(path, self._elsewhere(path, module.defined(line)))
             far = module.executing(others) or self._importing(path)
         elif module.importing().issuperset(near):
@@ -393,6 +395,13 @@ class _Module:
         found = {one.value for node in chosen for one in ast.walk(node) if isinstance(one, ast.Constant)}
         return {word for word in found if isinstance(word, str) and word.isidentifier()}
 
+    def is_default(self, line: int) -> bool:
+        """Whether a line has the default of a parameter, which a test may compare without a call."""
+        given = [
+            one for node in self._bodies for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None
+        ]
+        return any(_first(one) <= line <= _last(one) for one in given)
+
     def calling(self, line: int) -> set[str]:
         """The same for the expressions that call the function of a line when the module is imported."""
         function, _ = _innermost(self._tree, line)
@@ -403,6 +412,12 @@ class _Module:
 
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _packages(path: str) -> set[str]:
+    """Names of a module and of the packages around it, without those of the room."""
+    parts = Path(path).with_suffix("").parts[2:]
+    return {".".join(parts[: count + 1]) for count in range(len(parts))}
 
 
 def _innermost(tree: ast.Module, line: int) -> tuple[ast.AST | None, ast.stmt]:

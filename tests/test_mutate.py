@@ -463,3 +463,9 @@ def test_a_warm_process_that_cannot_start_says_why(copy):
     (copy.path / "tests" / "forkrun.py").write_text("raise OSError('no fork here')")
     with pytest.raises(RuntimeError, match="no fork here"):
         copy.warm(["tests/core/test_forked.py"])
+
+
+def test_a_default_is_tried_with_the_tests_of_its_package():
+    module = linemap._Module("def f(a, b=3,\n      *, c=4):\n    return a + 5\n\nd = 6\n", "", {})
+    assert [line for line in range(1, 6) if module.is_default(line)] == [1, 2]
+    assert linemap._packages("dumpsim/room/a/b/c.py") == {"a", "a.b", "a.b.c"}
