@@ -1,5 +1,7 @@
 """``nn.SyncBatchNorm`` on several ranks normalises as BatchNorm does over the whole batch."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,8 @@ def test_ranks_without_a_group_normalise_alone(groups):
     def main():
         init()
         norm = nn.SyncBatchNorm(3, process_groups=groups)
+        with pytest.raises(RuntimeError):  # nor do they create one of a single rank
+            get_group_size("1_" + hashlib.sha256(str(get_rank()).encode()).hexdigest())
         return norm.is_global, norm.group_name
 
     assert launch(main, 2, settings=SETTINGS) == [(False, None)] * 2

@@ -225,7 +225,7 @@ def set_aclinit(config: Mapping[str, Any]) -> None:
     _dumps().scene = scene
 
 
-def begin_sink(size: int = 1) -> None:
+def begin_sink(size: int) -> None:
     """Start the dump at the start of a data sink, whose graph is the first that the real system compiles.
 
     Parameters

@@ -1,5 +1,6 @@
 """Collectives of scripts on several ranks: ``ops``, ``communication.comm_func`` and ``mint.distributed``."""
 
+import time
 from functools import partial
 
 import numpy as np
@@ -36,6 +37,20 @@ def lists(value):
 
 
 # ------------------------------------------------------------------- comm_func
+@pytest.mark.parametrize("module", [comm_func, dist])
+def test_no_rank_leaves_a_barrier_before_all_have_entered(module):
+    entered = []
+
+    def main(rank):
+        if rank:
+            time.sleep(0.05)
+        entered.append(rank)
+        module.barrier()
+        return len(entered)
+
+    assert on_ranks(main) == [2, 2]
+
+
 def test_results_are_returned():
     def main(rank):
         x = Tensor(X[rank])

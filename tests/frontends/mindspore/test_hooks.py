@@ -292,6 +292,15 @@ def test_hooks_that_are_always_called_and_their_order():
     assert seen == ["first", "second", "second"]
 
 
+@pytest.mark.parametrize(("register", "given"), [("register_forward_pre_hook", 2), ("register_forward_hook", 3)])
+def test_a_graph_refuses_hooks_with_keyword_arguments(register, given):
+    set_context(mode=GRAPH)
+    net = Square()
+    getattr(net, register)(lambda *arguments: None, with_kwargs=True)
+    with pytest.raises(TypeError, match=rf"function is {given + 1}, but the number of provided arguments is {given}\."):
+        net(Tensor(X))
+
+
 @modes
 def test_invalid_hooks_are_refused(mode):
     set_context(mode=mode)

@@ -6,9 +6,12 @@ from inprocess import fresh
 
 import dumpsim.frontends.mindspore as ms
 from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import context, nn
+from dumpsim.frontends.mindspore.communication import init
 from dumpsim.frontends.mindspore.parallel import _utils
 from dumpsim.frontends.mindspore.parallel._layout import check_strategies
+from dumpsim.world import launch
 
 INPUT = np.ones((2, 3), np.float32)
 
@@ -79,3 +82,17 @@ def test_some_primitives_take_rows_of_rows(name, own, nests):
     else:
         with pytest.raises(TypeError, match="the value of strategy must be int type"):
             check_strategies(name, ((layout, layout), layout), None, own=own)
+
+
+def test_a_second_strategy_of_a_cell_is_warned_of(capsys):
+    def main():
+        init()
+        cell = nn.ReLU()
+        cell.shard(((2, 1),))
+        assert "configured more than once" not in capsys.readouterr().err
+        cell.shard(((1, 2),))
+        assert "existing in_strategy is ((2, 1),) and the existing out_strategy is None. The new in_strategy " in (
+            capsys.readouterr().err
+        )
+
+    launch(main, 2, settings=RunSettings(quiet=True, manifest=None))

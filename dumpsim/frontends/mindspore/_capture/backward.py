@@ -79,7 +79,6 @@ class Backward:
             graph = copied(self._with_outputs(chosen))
             session.ids.take(_BACKWARD)
             program = self._programs[key] = session.build(graph)
-            session.compile(program)
         arrays = [*sens, *saved, *(arguments[index]._array for index in self.arguments)]
         found: list[Any] = session.execute(program, arrays)
         return found

@@ -61,7 +61,8 @@ class Frame:
 
     `scope` is the scope of its cell, `call_scope` the scope of the call that entered it. `own_scope` is the scope of
     the operators that the function itself applies, outside branches and Python operators, if it differs. `call` is the
-    call of the function; `blocks` counts the branches of the function around the current statement.
+    call of the function; `blocks` counts the branches of the function around the current statement. `is_in_loop` holds
+    from the first loop on, because the rest of the function is nested in the vendor's loop functions.
     """
 
     scope: str
@@ -70,6 +71,7 @@ class Frame:
     definition: SourceLine | None = None
     position: SourceLine | None = None
     blocks: int = 0
+    is_in_loop: bool = False
     call: Call | None = None
     cell: Any = None
     function: Any = None

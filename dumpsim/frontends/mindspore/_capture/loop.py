@@ -140,7 +140,7 @@ def turn(carried: tuple[Any, ...], is_last: bool) -> None:
         frame.is_turning = not is_last
         if frame.instance is not None:
             tracer.specialised.add(("turn", frame.instance, frame.turns), 2)
-        tracer.frame.blocks += 1  # the rest of the function is nested in the vendor's loop functions
+        frame.is_in_loop = True
 
 
 def _pass_on(trail: Sequence[Node], symbols: Sequence[Any]) -> None:

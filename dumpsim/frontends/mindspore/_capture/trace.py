@@ -245,7 +245,7 @@ class Tracer:
         text = text_of(node)
         text.sources = self.sources()
         text.call_scope = frame.call_scope
-        text.block_scope = frame.call_scope if not frame.blocks else frame.scope
+        text.block_scope = frame.scope if frame.blocks or frame.is_in_loop else frame.call_scope
         node.dump_mark = text.attrs.get("dump") or mark_of(frame.cell)
         self.with_formals(node)
         frame.made.add(id(node))

@@ -67,8 +67,9 @@ class HookHandle:
 
     def __init__(self, hooks: list[Hook] | None = None, hook: Hook | None = None, *, prepend: bool = False) -> None:
         self._hooks, self._hook = hooks, hook
-        if hooks is None or hook is None:
+        if hooks is None:
             return
+        assert hook is not None
         if not callable(hook.function):
             raise ScriptTypeError(f"Expected a callable hook function, but got {type(hook.function).__name__}.")
         hooks.insert(0 if prepend else len(hooks), hook)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dumpsim.frontends import mindspore as ms
+from dumpsim.frontends.mindspore._capture.numbering import Resolved
 
 FOLDER = Path(__file__).parents[4] / "fixtures" / "mindspore_2_10" / "specialised"
 NUMBERS = json.loads((FOLDER / "numbers.json").read_text())
@@ -40,3 +41,18 @@ def test_the_root_takes_the_number_of_the_real_one(text, tmp_path, graph_mode, m
     before = ids.specialised
     run(text, tmp_path)
     assert firsts[0] - before == NUMBERS[text]
+
+
+@pytest.mark.parametrize(("before", "calls", "overloads"), [(0, 0, 1), (0, 3, 0), (2, 3, 0), (2, 1, 4), (1, 0, 0)])
+def test_statements_evaluated_again_take_the_numbers_of_their_calls_again(before, calls, overloads):
+    resolved = Resolved()
+    resolved.note("unpack_call! " * before)
+    resolved.note("unpack_call@", constants=(0,))
+    mark = resolved.mark()
+    resolved.note("unpack_call! " * calls)
+    for length in range(overloads):
+        resolved.note("unpack_call@", constants=(length + 1,))
+    once = resolved.taken(set())
+    resolved.again(mark)
+    assert once == before + 1 + calls + overloads
+    assert resolved.taken(set()) == once + calls + overloads

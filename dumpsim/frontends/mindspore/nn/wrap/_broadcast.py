@@ -10,7 +10,7 @@ from dumpsim.frontends.mindspore.communication.management import create_group, g
 from dumpsim.frontends.mindspore.context import get_context
 from dumpsim.frontends.mindspore.nn.cell import Cell
 from dumpsim.frontends.mindspore.ops.operations.comm_ops import Broadcast
-from dumpsim.frontends.mindspore.parallel._utils import _get_parameter_broadcast, _reduces_gradients
+from dumpsim.frontends.mindspore.parallel._utils import _reduces_gradients
 
 __all__ = ["broadcast_parameters"]
 
@@ -36,7 +36,7 @@ class _BroadCastCell(Cell):
 
 
 def broadcast_parameters(cell: Any) -> None:
-    """Copy a cell's weights from rank 0 to all ranks, if the script asks for it.
+    """Copy a cell's weights from rank 0 to all ranks, if they train alike.
 
     A separate graph does this once, after the cell's graph was compiled.
 
@@ -45,7 +45,7 @@ def broadcast_parameters(cell: Any) -> None:
     cell : Cell
         Layer-wise parallel parameters keep their values.
     """
-    if not (_get_parameter_broadcast() and _reduces_gradients()) or isinstance(cell, _BroadCastCell):
+    if isinstance(cell, _BroadCastCell) or not _reduces_gradients():
         return
     parameters = [each for each in cell.get_parameters() if not each.layerwise_parallel]
     values = _BroadCastCell([Tensor(parameter.asnumpy()) for parameter in parameters])()
