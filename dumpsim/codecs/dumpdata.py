@@ -215,7 +215,7 @@ class HeaderPlan:
         self._before = _text(1, data.version)
         self._after = _after_time(data)
         self._size = len(self._before) + len(self._after)
-        self._high = -1  # the upper bits of the last time; `_slow` is the bytes before and after its lower digits
+        self._high = 0  # the upper bits of the last time; `_slow` is the bytes before and after its lower digits
         self._slow = b"", b""
 
     def at(self, dump_time: int) -> bytes:

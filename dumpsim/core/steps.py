@@ -12,7 +12,7 @@ __all__ = ["Steps"]
 
 _ALPHABET = frozenset("0123456789-|")
 _ULONG_MAX = 2**64 - 1
-_ULONG_DIGITS = 20  # Python refuses to read numbers of thousands of digits
+_ULONG_DIGITS = len(str(_ULONG_MAX))  # Python refuses to read numbers of thousands of digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

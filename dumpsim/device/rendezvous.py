@@ -120,7 +120,7 @@ class Rendezvous:
     def open(self) -> None:
         """Open the next round if all members have entered it and have left the one before."""
         meeting = self._rounds.get(self._number)
-        if meeting is None or self.failure is not None:
+        if meeting is None or meeting.opened_ns is not None or self.failure is not None:
             return
         if len(meeting.entered) == len(self.members):
             if self._later is None:
@@ -129,7 +129,7 @@ class Rendezvous:
                 self._later(lambda: self._open(meeting))
 
     def _open(self, meeting: _Round) -> None:
-        if meeting.opened_ns is not None or self.failure is not None:
+        if self.failure is not None:  # since then
             return
         meeting.opened_ns = max(self._ended_ns, *meeting.entered.values())
         if self._judge is not None:

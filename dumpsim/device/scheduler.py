@@ -149,7 +149,6 @@ class Scheduler:
         if start is None:
             self._rest(stream)
         else:
-            self._blocked.pop(stream, None)
             self._ready.push(start, stream)
             if self._hosts is not None and stream.device.suspended:
                 self._hosts.wake(stream.device.rank)
@@ -276,7 +275,7 @@ class Scheduler:
         return found
 
     def waiting(self) -> list[Waiting]:
-        """Return the streams whose first task waits, by rank, device and stream."""
+        """Return the streams whose first task waits, by rank, device and stream; called when none is ready."""
         streams = sorted(self._blocked, key=lambda s: (s.device.rank, s.device.device_id, s.stream_id))
         return [(each.device.rank, each.stream_id, each.waits_for(), each.waits()) for each in streams]
 

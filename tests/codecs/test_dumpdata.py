@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dumpsim.codecs.binfile import BinFile
 from dumpsim.codecs.dumpdata import (
     DumpData,
+    HeaderPlan,
     Item,
     Space,
     decode,
@@ -126,6 +127,18 @@ FULL = DumpData(
     outputs=(FULL_OUTPUT, SINGLE), buffers=(Space(type=-41, size=42), Space(type=0, size=43)),
     spaces=(Space(type=44, size=45),), attrs=(("name", "value"), ("", "x")), dfx_message="why",
 )  # fmt: skip
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(2**20, 2**23), max_size=8))
+@example([1 << 21])
+@example([1 << 50, (1 << 50) + (1 << 21), (1 << 50) + (3 << 20)])
+@settings(deadline=None)
+def test_a_plan_of_a_header_makes_those_of_all_times(times):
+    """The field of the time is the only one that differs, and the length with it."""
+    plan = HeaderPlan(DumpData(op_name="a", dump_time=0, inputs=(), outputs=()))
+    for time in times:
+        body = bytes_field(1, b"2.0") + int_field(2, time) + bytes_field(6, b"a")
+        assert plan.at(time) == len(body).to_bytes(8, "little") + body
 
 
 def test_every_field_is_written_and_read():

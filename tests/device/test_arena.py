@@ -51,6 +51,37 @@ def test_blocks_lie_where_they_did_in_one_piece_and_keep_their_bytes(small_steps
         assert low.stop <= high.start
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_step_ends_at_the_next_one_and_has_what_was_written_there(seed):
+    """Against the owner and the value of each byte."""
+    rng, capacity = random.Random(seed), 64
+    arena = Arena(capacity, step=16)
+    owners, values, sizes = [0] * capacity, [0] * capacity, {0: 0}
+    for number in range(1, 60):
+        start, stop = sorted(rng.sample(range(capacity + 1), 2))
+        used = rng.randrange(capacity + 1)
+        arena.reserve(start, stop, used)
+        if len(set(owners[start:stop])) > 1 or not owners[start]:
+            end = next(
+                (at for at in range(stop, capacity) if owners[at] or at >= start + 16),
+                capacity,
+            )
+            for at in range(start, end):
+                values[at] = values[at] if at < used and owners[at] else 0
+            owners[start:end] = [number] * (end - start)
+            sizes[number] = end - start
+        steps = [(step.start, step.stop) for step in arena._steps]
+        assert steps == [
+            (owners.index(one), capacity - owners[::-1].index(one)) for one in dict.fromkeys(owners) if one
+        ]
+        assert arena.reserved == sum(sizes[one] for one in {*owners})
+        low, high = rng.choice(steps)
+        for begin, end in steps:
+            assert arena.view(begin, end).tolist() == values[begin:end]
+        values[low:high] = [rng.randrange(1, 256) for _ in range(low, high)]
+        arena.view(low, high)[:] = values[low:high]
+
+
 def test_a_write_over_the_end_of_a_step_tramples_the_neighbour(small_steps):
     memory = Memory(MIB)
     first, second = memory.allocate(4096), memory.allocate(4096)

@@ -275,6 +275,31 @@ def test_what_a_judge_says_fails_its_members_alone():
     assert group.join(0, lambda: 1).open_ns() == 70
 
 
+def test_a_round_opens_once_at_any_time_and_not_after_a_failure():
+    asked, later = [], []
+    group = Rendezvous([0, 1], "pair", lambda number, entered: asked.append(number) or {}, later.append)
+    waiter = SimpleNamespace(wake=lambda: None)
+    rounds = [[group.join(rank, lambda: 1) for rank in (0, 1)] for _ in range(3)]
+    for gate in rounds[0]:
+        gate.enter(waiter, 0)
+    assert [gate.open_ns() for gate in rounds[0]] == [None, None]
+    later.pop()()
+    assert [gate.open_ns() for gate in rounds[0]] == [0, 0]
+    for gate in rounds[1]:  # while the round before is open
+        gate.enter(waiter, 0)
+    assert (asked, later) == ([0], [])
+    for gate in rounds[0]:
+        gate.leave(0)
+    later.pop()()
+    assert [gate.open_ns() for gate in rounds[1]] == [0, 0]
+    for gate in (*rounds[2], *rounds[1]):
+        gate.enter(waiter, 3) if gate in rounds[2] else gate.leave(3)
+    group.fail(failure := Failure(rank=1, time_ns=70, error=OSError("late")))
+    later.pop()()
+    assert [gate.failure for gate in rounds[2]] == [failure, failure]
+    assert (asked, later) == ([0, 1], [])
+
+
 def test_only_members_join():
     with pytest.raises(BadInputError, match="group 'world': rank 4 is not a member; allowed: 0-3"):
         make(4)[0].group.join(4, lambda: None)

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from dumpsim.core.errors import DeviceError, PeerError
+from dumpsim.core.errors import CollectiveError, DeviceError, PeerError
+from dumpsim.core.gate import Failure
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
 from dumpsim.device.scheduler import Scheduler
@@ -236,6 +237,92 @@ def test_a_deadlock_drops_the_tasks_of_the_rank_that_waits_only(devices):
     devices[3].stream(0).record(missing)
     devices[1].synchronize()
     assert log == ["rank1"]
+
+
+def test_a_deadlock_names_no_stream_that_waited_before(devices):
+    log, event, never = [], devices[0].event(), devices[0].event()
+    devices[0].stream(1).wait(event)
+    devices[0].stream(0).launch(kernel("first", log))
+    devices[0].stream(0).record(event)
+    devices[0].stream(2).wait(never)
+    with pytest.raises(DeviceError, match="deadlock") as caught:
+        devices[0].synchronize()
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()[1:]] == ["  rank 0 device 0 stream 2"]
+    devices[0].stream(3).wait(never)
+    with pytest.raises(DeviceError, match="deadlock") as caught:
+        devices[0].synchronize()
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()[1:]] == ["  rank 0 device 0 stream 3"]
+
+
+class Closed:
+    """The gate of a collective that never opens."""
+
+    def __init__(self, failure=None, at_deadlock=None):
+        self.failure, self.at_deadlock, self.reports = failure, at_deadlock, []
+
+    def enter(self, waiter, time_ns):
+        pass
+
+    def open_ns(self):
+        return None
+
+    def abandon(self, failure):
+        pass
+
+    def waits_for(self):
+        return "its peer"
+
+    def give_up(self, report):
+        self.reports.append(report)
+        return self.at_deadlock
+
+
+def late(rank):
+    error = CollectiveError(f"rank {rank} did not come", rank=rank, code="EI0002")
+    return Failure(rank=rank, time_ns=5, error=error)
+
+
+def test_a_gate_may_say_at_a_deadlock_why_it_stays_closed(devices):
+    failure = late(2)
+    gates = [Closed(), Closed(at_deadlock=failure)]
+    for number, gate in enumerate(gates):
+        devices[0].stream(number).launch(Task(kind=TaskKind.HCCL, name="AllReduce", gate=gate))
+    with pytest.raises(CollectiveError) as caught:
+        devices[0].synchronize([devices[0].stream(1)])
+    assert caught.value is failure.error
+    assert not devices[0].stream(1).busy
+    assert devices[0].busy == 1  # the other one still waits
+    assert [len(gate.reports) for gate in gates] == [1, 1]
+    assert "AllReduce) waits for its peer" in gates[0].reports[0]
+
+
+def test_a_rank_whose_collective_has_failed_has_failed_once_it_is_the_first_task(devices):
+    scheduler = devices[0].scheduler
+    devices[0].stream(0).launch(Task(kind=TaskKind.HCCL, name="AllReduce", gate=Closed(late(1))))
+    devices[1].stream(0).launch(kernel("before", []))
+    devices[1].stream(0).launch(Task(kind=TaskKind.HCCL, name="AllReduce", gate=Closed(late(1))))
+    devices[2].stream(0).launch(Task(kind=TaskKind.HCCL, name="AllReduce", gate=Closed()))
+    assert [scheduler.failed(rank) for rank in range(4)] == [True, False, False, False]
+
+
+def test_a_killed_rank_has_no_task_left_and_fails_its_groups_later_ones_too(devices):
+    class Group:
+        failure = None
+
+        def fail(self, failure):
+            self.failure = failure
+
+    scheduler, groups, log = devices[0].scheduler, [Group() for _ in range(3)], []
+    scheduler.enlist([0, 1], groups[0])
+    scheduler.enlist([1, 2], groups[1])
+    for device in devices[:2]:
+        device.stream(1).launch(kernel("lost", log))
+    scheduler.kill(failure := late(0))
+    scheduler.enlist([0], groups[2])
+    assert [group.failure for group in groups] == [failure, None, failure]
+    assert ([device.busy for device in devices[:2]], devices[0].stream(1).dropped) == ([0, 1], 1)
+    devices[1].synchronize()
+    assert log == ["lost"]
 
 
 def test_streams_of_one_device_that_wait_for_a_failed_one_are_named_once_each(devices):
