@@ -79,8 +79,7 @@ def claim(directory: str, whose: str) -> Claim | None:
                 os.unlink(path)
             return None
         if _is_at(descriptor, path):
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"{machine()} {os.getpid()}\n".encode(), 0)
+            os.ftruncate(descriptor, os.pwrite(descriptor, f"{machine()} {os.getpid()}\n".encode(), 0))
             return Claim(path, descriptor)
         os.close(descriptor)  # it was removed while we waited for it
     raise _taken(directory, None)
@@ -130,17 +129,15 @@ class DirectoryClaim:
         if self._claim is not None:
             self._claim.release()
         for path in self._made:
-            try:
+            with contextlib.suppress(OSError):
                 os.rmdir(path)
-            except OSError:
-                break
         self._made = ()
 
 
 def _is_at(descriptor: int, path: str) -> bool:
     """Return whether the file still has its name."""
     try:
-        found = os.stat(path, follow_symlinks=False)
+        found = os.lstat(path)
     except OSError:
         return False
     mine = os.fstat(descriptor)

@@ -72,7 +72,7 @@ class CountingSink(Sink):
         super().__init__()
         self.steps: dict[int | None, _Step] = {}
         self._step_of = step_of
-        self._sizes: dict[str, int] = {}  # of files that are written again or grow
+        self._with_lines: set[str] = set()  # paths of files that grow
         self._originals: dict[str, str] = {}  # names that are too long, by short name
 
     def write(
@@ -93,27 +93,28 @@ class CountingSink(Sink):
     def append(self, directory: str, name: str, line: str) -> int:
         """Count a line."""
         path = f"{directory}/{name}"
-        size, before = len(line.encode()), self._sizes.get(path)
-        self._sizes[path] = (before or 0) + size
+        size, first = len(line.encode()), path not in self._with_lines
+        self._with_lines.add(path)
         step, op_type = self._step_of(directory), OTHER
         if name == MAPPING:
             short, _, original = line.partition(",")
             self._originals[f"{directory}/{short}"] = original
             op_type = original.partition(".")[0]
-        elif name == STATISTIC and before is not None:
-            op_type = line.partition(",")[0]
-        elif name == STATISTIC:  # the first line comes with the header
+        elif name == STATISTIC and first:  # the first line comes with the header
             op_type = line.partition("\n")[2].partition(",")[0]
+        elif name == STATISTIC:
+            op_type = line.partition(",")[0]
         elif name.startswith(_HISTORY):
             step = int(line)
-        if before is None:
+        if first:
             self._add(directory, None if name.startswith(_HISTORY) else step, op_type, 1, 0)
         self._add(directory, step, op_type, 0, size)
         return size
 
     def exists(self, directory: str, name: str) -> bool:
-        """Return whether a file that may be written again was counted; other files are always new."""
-        return f"{directory}/{name}" in self._sizes
+        """Return whether a file that may be written again or grows was counted; other files are always new."""
+        path = f"{directory}/{name}"
+        return path in self._sizes or path in self._with_lines
 
     def has_directory(self, directory: str) -> bool:
         """Return whether something was counted in a directory."""
@@ -121,7 +122,7 @@ class CountingSink(Sink):
 
     def is_new(self, directory: str, name: str) -> bool:
         """Return whether a file that grows has no line yet."""
-        return f"{directory}/{name}" not in self._sizes
+        return f"{directory}/{name}" not in self._with_lines
 
     def make(self, directory: str) -> None:
         """Do nothing: no directory is made."""

@@ -288,12 +288,10 @@ def _write_all(descriptor: int, parts: Sequence["bytes | memoryview"], size: int
     if written == size:
         return
     for part in parts:
-        view = memoryview(part)
-        if written >= view.nbytes:
-            written -= view.nbytes
-            continue
-        view = view[written:]
-        written = 0
+        view = memoryview(part).cast("B")
+        skipped = min(written, view.nbytes)
+        written -= skipped
+        view = view[skipped:]
         while view.nbytes:
             view = view[os.write(descriptor, view) :]
 

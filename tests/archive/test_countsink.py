@@ -89,3 +89,17 @@ def test_what_was_counted_is_there(tmp_path, counted):
     assert counted.is_new(directory, "other.csv")
     assert counted.exists(f"{tmp_path}/graphs", "g.ir")
     assert not counted.exists(f"{tmp_path}/graphs", "h.ir")
+
+
+def test_both_sinks_answer_alike(tmp_path):
+    def answers(sink):
+        directory, found = f"{tmp_path}/Net/0/3", []
+        for _ in range(2):
+            found += [sink.has_directory(directory), sink.is_new(directory, "s.csv"), sink.exists(directory, "s.csv")]
+            found += [sink.append(directory, "s.csv", "Müll,b,2\n"), sink.exists(directory, "a.json")]
+            found += [sink.write(directory, "a.json", [b"12", memoryview(b"345")], mode=0o600)]
+            found += [sink.exists(directory, name) for name in ("s.csv", "a.json", "b")] + [sink.is_new(directory, "b")]
+        sink.settle()
+        return found, sink.written
+
+    assert answers(CountingSink(step_of)) == answers(Sink())

@@ -54,9 +54,11 @@ def test_what_is_no_regular_file_does_not_grow(tmp_path):
             open_growing(str(tmp_path / name), 0o600)
         assert caught.value.errno == number
         assert descriptors() == before
+    before = descriptors()
     assert has_no_line(str(tmp_path / "link")) is False
     assert has_no_line(str(tmp_path)) is False
     assert has_no_line(str(tmp_path / "none")) is True
+    assert descriptors() == before
 
 
 def test_an_old_file_is_made_writable_for_a_moment(tmp_path, monkeypatch):
@@ -121,8 +123,7 @@ def test_a_short_write_goes_on_where_it_stopped(monkeypatch, first, step):
 
     monkeypatch.setattr(os, "writev", some)
     monkeypatch.setattr(os, "write", little)
-    parts = [part.cast("B") if isinstance(part, memoryview) else part for part in PARTS]
-    _write_all(1, parts, len(WHOLE))
+    _write_all(1, PARTS, len(WHOLE))
     assert bytes(written) == WHOLE
 
 

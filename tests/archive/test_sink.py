@@ -125,6 +125,17 @@ def test_full_disk_by_fault_plan(tmp_path):
     sink.settle()
 
 
+def test_a_file_whose_first_line_failed_still_needs_its_header(tmp_path):
+    sink = Sink(disk=FullAfter(3))
+    with pytest.raises(DumpWriteError, match="the disk is full"):
+        sink.append(str(tmp_path), "s.csv", "header\n")
+    assert sink.is_new(str(tmp_path), "s.csv")
+    sink.append(str(tmp_path), "s.csv", "ab\n")
+    assert not sink.is_new(str(tmp_path), "s.csv")
+    sink.settle()
+    assert sink.written == {str(tmp_path): (1, 3)}
+
+
 def test_full_disk_in_the_middle_of_a_file(tmp_path):
     """RLIMIT_FSIZE cuts writes short, as a disk that fills up does."""
     pid = os.fork()
@@ -298,7 +309,7 @@ def test_files_that_grow_are_regular_files(tmp_path):
 
 
 def test_a_line_that_cannot_be_taken_back_is_cut_off_later(tmp_path, monkeypatch):
-    sink = Sink(warn=lambda text: None)
+    sink, before = Sink(warn=lambda text: None), os.listdir("/proc/self/fd")
     sink.append(str(tmp_path), "s.csv", "1\n")
     with monkeypatch.context() as broken:
         broken.setattr(os, "writev", lambda descriptor, parts: os.write(descriptor, parts[0][:2]))
@@ -319,6 +330,7 @@ def test_a_line_that_cannot_be_taken_back_is_cut_off_later(tmp_path, monkeypatch
     sink.append(str(tmp_path), "s.csv", "3\n")
     sink.settle()
     assert (tmp_path / "s.csv").read_text() == "1\n3\n"
+    assert os.listdir("/proc/self/fd") == before
 
 
 def quota_at_close(monkeypatch):
@@ -456,8 +468,10 @@ def test_the_reason_of_a_failure_is_told_once(tmp_path, monkeypatch, error, text
         raise error
 
     monkeypatch.setattr(sink_module, "_write_all", fail)
+    before = os.listdir("/proc/self/fd")
     with pytest.raises(DumpWriteError, match="cannot be written") as caught:
         Sink().write(str(tmp_path), "x", [b"1"])
+    assert os.listdir("/proc/self/fd") == before
     assert f"cannot be written: {text}" in str(caught.value).split(" [DS-")[0]
     assert str(caught.value).split(" [DS-")[0].endswith(text)
     assert list(tmp_path.iterdir()) == []
