@@ -25,10 +25,10 @@ _MIRRORED = (
 
 def _pad_widths(attrs: Attrs) -> list[tuple[int, int]]:
     paddings = attrs["paddings"]
-    columns = next((len(pair) for pair in paddings if len(pair) != 2), 2)
-    if columns != 2:
+    wrong = [len(pair) for pair in paddings if len(pair) != 2]
+    if wrong:
         raise ScriptValueError(
-            f"For 'Pad', the shape of 'paddings' must be ({len(paddings)}, 2), but got paddings.shape[1] = {columns}"
+            f"For 'Pad', the shape of 'paddings' must be ({len(paddings)}, 2), but got paddings.shape[1] = {wrong[0]}"
         )
     return [(int(before), int(after)) for before, after in paddings]
 

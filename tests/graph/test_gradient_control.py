@@ -9,7 +9,15 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.builder import constant
 from dumpsim.graph.gradient import reverse
-from dumpsim.graph.gradient_control import below, ends_of, everything, in_parts, is_child, is_unwound
+from dumpsim.graph.gradient_control import (
+    below,
+    ends_of,
+    everything,
+    in_parts,
+    is_child,
+    is_unwound,
+    reached_variables,
+)
 from dumpsim.graph.graph import Control, Node
 from dumpsim.graph.mindspore.gradient_nodes import NodeBuilder
 from dumpsim.graph.pipeline import compile_graph
@@ -213,6 +221,30 @@ def test_rounds_also_pass_on_gradients_that_are_not_wanted(net):
     of_idle, handed_on = of_x.operands[0].operands
     assert of_idle.op_type == "Mul"
     assert handed_on.operands[0] is unwind
+
+
+@pytest.mark.parametrize(
+    ("mixes", "is_float", "reached"), [(False, True, {0}), (True, True, {0, 1}), (True, False, {0, 1})]
+)
+def test_variables_of_a_loop_that_depend_on_a_wanted_value(net, mixes, is_float, reached):
+    """Also whole numbers do."""
+    x, y = net.input("x", (3,)), net.input("y", (3,), "float32" if is_float else "int32")
+
+    def body(inside):
+        other = inside["b"]
+        if mixes:
+            added = inside["a"] if is_float else net.op("Cast", inside["a"], dtype("int32"))
+            other = net.op("Add", other, added)
+        return {"a": net.op("Sin", inside["a"]), "b": net.op("Neg", other)}
+
+    after = net.loop(
+        {"a": x, "b": y},
+        lambda inside: net.op("Less", net.op("ReduceSum", inside["a"], (), False), LIMIT),
+        body,
+    )
+    loop = after["a"].operands[0]
+    block = loop.blocks[1]
+    assert reached_variables(loop, {id(x)}, block.trail, [block.output.operands], []) == reached
 
 
 def test_the_code_after_a_loop_is_a_block_of_its_gradient(net, run):

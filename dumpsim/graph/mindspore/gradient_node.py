@@ -103,7 +103,7 @@ def outputs_of(node: Node) -> Value:
 def seed_of(node: Node) -> Any:
     """Return the incoming gradient of a gradient node, in the structure of its outputs."""
     given = gradient_of(node)
-    return _parts(outputs_of(node), node.operands[given.count : 2 * given.count], given.outputs)
+    return _parts(outputs_of(node), node.operands[given.count :], given.outputs)
 
 
 def wanted_of(node: Node) -> list[Value]:

@@ -302,7 +302,7 @@ class Inserter:
             shown={**_KEPT, **_ENFORCED},
         )
 
-    def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...], *, is_item: bool = False) -> Node:
+    def virtual_output(self, value: Value, beside: Node, row: tuple[int, ...], *, is_item: bool) -> Node:
         """Insert the marker of a result; `is_item`: whether it is one of several. [observed 2.10]"""
         shown = {**_ENFORCED, **(_KEPT if is_item else {}), "in_strategy": (row,)}
         return self.node("_VirtualOutput", [value], beside, "_VirtualOutput", shown=shown)
