@@ -39,3 +39,5 @@ def test_the_wall_clock_is_the_machines(monkeypatch):
     assert clock.stamp_us() == 8_001
     clock.resume_after(1)
     assert clock.stamp_us() == 8_002
+    monkeypatch.setattr(time, "time_ns", lambda: 0)  # a machine that has just learnt of time
+    assert WallClock().stamp_us() == VirtualClock(now_ns=0).stamp_us() == 1

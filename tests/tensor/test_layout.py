@@ -625,6 +625,40 @@ def test_padding_cannot_grow_without_bound():
         to_device(np.zeros((1000, 1, 1, 1), np.float32), "C1HWNCoC0", c0=16384)
 
 
+def test_a_device_tensor_has_at_most_a_gibibyte_or_4096_times_the_bytes_of_the_host():
+    device = to_device(np.ones((4, 1, 1, 1), np.int8), "C1HWNCoC0", c0=16384)  # its pages are not touched
+    assert device.nbytes == 1 << 30
+    assert device[0, 0, 0, :, 0, 0].tolist() == [1] * 4
+    del device
+    for shape, c0 in (((5, 1, 1, 1), 16384), ((135_000, 2, 1, 1), 91)):  # the second grows 4140.5 times
+        with pytest.raises(FormatError, match="would take"):
+            to_device(np.ones(shape, np.int8), "C1HWNCoC0", c0=c0)
+
+
+def test_device_shapes_of_layouts_in_blocks():
+    """[spec mindspore 10.2] [spec ge 5.2]"""
+    n, c, d, h, w = 33, 35, 2, 3, 5
+    for dtype, c0 in (("int8", 32), ("float16", 16)):
+        c1, n1 = up(c, c0), up(n, 16)
+        expected = {
+            (n, c, h, w): {
+                "NC1HWC0": (n, c1, h, w, c0),
+                "NC1HWC0_C04": (n, 9, h, w, 4),
+                "FRACTAL_Z": (c1 * h * w, n1, 16, c0),
+                "C1HWNCoC0": (c1, h, w, n, c0, c0),
+                "FRACTAL_NZ": (n, c, up(w, c0), 1, 16, c0),
+            },
+            (n, c, d, h, w): {
+                "NDC1HWC0": (n, d, c1, h, w, c0),
+                "FRACTAL_Z_3D": (d * c1 * h * w, n1, 16, c0),
+                "FRACTAL_Z_3D_TRANSPOSE": (d * up(n, c0) * h * w, up(c, 16), 16, c0),
+            },
+        }
+        for host, layouts in expected.items():
+            assert {fmt: device_shape(host, dtype, fmt) for fmt in layouts} == layouts
+        assert device_shape((n, c), dtype, "FRACTAL_Z", dialect="ge") == (up(n, c0), up(c, 16), 16, c0)
+
+
 def test_c0_of_number_types():
     expected = {"int8": (32, 32), "uint8": (32, 32), "bool": (16, 32), "float16": (16, 16), "float32": (16, 16)}
     expected |= {"int64": (16, 16), "int4": (64, 16), "float8_e5m2": (16, 32)}
