@@ -225,7 +225,7 @@ class _Fusion:
 
     def _replace(self, old: Node, new: Node) -> None:
         for user in self.users.pop(id(old), []):
-            if user.op_type == "TupleGetItem" and old.abstract != new.abstract:
+            if user.op_type == "TupleGetItem":
                 continue  # the item itself was replaced
             user.operands = [new if operand is old else operand for operand in user.operands]
             self.users.setdefault(id(new), []).append(user)

@@ -188,15 +188,14 @@ class _Inliner:
                 continue
             assert item.around is not None
             result = _present(self._body(item.call, item.wanted, item.around, item.state))
-            users, item.users, item.gone = item.users, [], result if result is not None else _Item(seen=True)
+            users, item.users, item.gone = item.users, [], result or _Item()
             queue.append(result)
             for user in users:
                 user.inputs = [result if each is item else each for each in user.inputs]
                 if result is not None:
                     result.users.append(user)
-                if user.gone is None:
-                    user.seen = False
-                    queue.append(user)
+                user.seen = False
+                queue.append(user)
         return self._joined
 
     def _body(self, call: Call, wanted: Sequence[Value], around: _Scope, state: _Input) -> _Input:
