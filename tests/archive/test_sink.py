@@ -309,7 +309,7 @@ def test_files_that_grow_are_regular_files(tmp_path):
 
 
 def test_a_line_that_cannot_be_taken_back_is_cut_off_later(tmp_path, monkeypatch):
-    sink, before = Sink(warn=lambda text: None), os.listdir("/proc/self/fd")
+    sink = Sink(warn=lambda text: None)
     sink.append(str(tmp_path), "s.csv", "1\n")
     with monkeypatch.context() as broken:
         broken.setattr(os, "writev", lambda descriptor, parts: os.write(descriptor, parts[0][:2]))
@@ -330,7 +330,6 @@ def test_a_line_that_cannot_be_taken_back_is_cut_off_later(tmp_path, monkeypatch
     sink.append(str(tmp_path), "s.csv", "3\n")
     sink.settle()
     assert (tmp_path / "s.csv").read_text() == "1\n3\n"
-    assert os.listdir("/proc/self/fd") == before
 
 
 def quota_at_close(monkeypatch):
@@ -468,10 +467,8 @@ def test_the_reason_of_a_failure_is_told_once(tmp_path, monkeypatch, error, text
         raise error
 
     monkeypatch.setattr(sink_module, "_write_all", fail)
-    before = os.listdir("/proc/self/fd")
     with pytest.raises(DumpWriteError, match="cannot be written") as caught:
         Sink().write(str(tmp_path), "x", [b"1"])
-    assert os.listdir("/proc/self/fd") == before
     assert f"cannot be written: {text}" in str(caught.value).split(" [DS-")[0]
     assert str(caught.value).split(" [DS-")[0].endswith(text)
     assert list(tmp_path.iterdir()) == []

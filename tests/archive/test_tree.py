@@ -104,6 +104,25 @@ def test_write_then_read(tmp_path):
     assert newest_stamp(tree.rank_path) == 1700000000000010
 
 
+@pytest.mark.parametrize("name", ["short.npy", "x" * 300 + ".npy"], ids=["short", "long"])
+def test_a_file_is_stored_under_the_name_that_is_returned(tmp_path, name):
+    sink, number, folder = Sink(), NameRule().number(""), str(tmp_path / "all")
+    stored = store(sink, folder, name, [b"data"], number)
+    sink.settle()
+    assert (tmp_path / "all" / stored).read_bytes() == b"data"
+    lines = [] if stored == name else [(stored, name)]
+    assert list(mapping.pairs(f"{folder}/mapping.csv") if lines else ()) == lines
+    assert sorted(os.listdir(folder)) == sorted([stored, *(["mapping.csv"] if lines else [])])
+
+    def attempt(write):  # only lines can be written
+        write()
+        return not os.path.exists(tmp_path / "part" / stored)
+
+    assert store(sink, str(tmp_path / "part"), name, [b"data"], number, attempt) is None
+    sink.settle()
+    assert sorted(os.listdir(tmp_path / "part")) == sorted(os.listdir(folder))
+
+
 def test_newest_stamp_looks_into_rows_and_mappings(tmp_path):
     assert newest_stamp(str(tmp_path)) == 0
     row = statcsv.row(record("Default/Add-op0", 7), "Default_Add-op0", [], statcsv.Dialect())
