@@ -11,6 +11,7 @@ API dump         ``{path}/rank{r}`` with ``{framework}_api_dump_info.pkl`` or ``
 ==============  =======================================================================================================
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -100,10 +101,10 @@ def places(root: Path) -> Iterator[Place]:
             yield place_of(directory)
 
 
-def _order(path: Path) -> tuple[bool, int, str]:
+def _order(path: Path) -> tuple[float, str]:
     """Sort numbers by value, then names."""
     digits = re.sub(r"^(rank_?|step|worldsize\d+_global_rank)(?=\d+$)", "", path.name)
-    return (not _NUMBER.fullmatch(digits), int(digits) if _NUMBER.fullmatch(digits) else 0, path.name)
+    return int(digits) if _NUMBER.fullmatch(digits) else math.inf, path.name
 
 
 def place_of(directory: Path) -> Place:

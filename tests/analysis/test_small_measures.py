@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pytest
 
 from dumpsim.analysis.apicompare.table import _wrapped
 from dumpsim.analysis.apicompare.vendormapping import _recursion
+from dumpsim.analysis.condition import condition, condition_of_row
 from dumpsim.analysis.spread import missing
-from dumpsim.analysis.verdict import _ratio, _squares, _typical
+from dumpsim.analysis.verdict import Side, _ratio, _squares, _typical
 
 
 def test_a_typical_size_leaves_out_zeros_and_what_is_no_number():
@@ -45,3 +47,29 @@ def test_equal_sequences_of_calls_are_paired_one_by_one():
     longer = [*keys, ("tensor_c", (), ())]
     assert sorted(_recursion(keys, longer)) == [(0, 0), (1, 1), (2, 2)]
     assert _recursion(keys, []) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "shape", "counts"),
+    [
+        ({"max": math.nan, "min": 0.0}, (1, 3), (-1, 0, 0)), ({"max": math.inf, "min": 0.0}, (1,), (0, -1, 0)),
+        ({"avg": -math.inf}, (2, 1), (0, 0, -1)), ({"max": math.nan}, (0, 1), (0, 0, 0)),
+        ({"max": 1.0, "min": 0.0}, (3,), (0, 0, 0)),
+    ],
+)  # fmt: skip
+def test_a_row_shows_that_there_are_numbers_that_are_not_finite(row, shape, counts):
+    found = condition_of_row(row, "float32", shape)
+    assert (found.nan, found.positive_inf, found.negative_inf) == counts
+    assert condition_of_row(row, "int32", shape) == condition_of_row({"max": 1}, "float32", (3,))
+
+
+def test_numbers_that_are_not_finite_are_counted_and_an_unreadable_file_says_why(tmp_path):
+    array = np.float32([1, math.inf, math.nan, -math.inf, math.inf, -math.inf, -math.inf])
+    np.save(tmp_path / "a.npy", array)
+    side = Side(path=str(tmp_path / "a.npy"), binary=False, io="", slot=0, format="", dtype="", shape=(7,), row={})
+    found = condition(side)
+    assert (found.nan, found.positive_inf, found.negative_inf, found.error) == (1, 2, 3, "")
+    (tmp_path / "a.npy").write_bytes(b"")
+    broken = condition(side)
+    assert broken.error
+    assert not broken.bad
