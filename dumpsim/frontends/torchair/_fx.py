@@ -10,7 +10,7 @@ __all__ = ["prepared"]
 aten = torch.ops.aten
 
 
-def prepared(module: fx.GraphModule, *, noop: bool = True) -> fx.Graph:
+def prepared(module: fx.GraphModule, *, noop: bool) -> fx.Graph:
     """Prepare the graph of a module for the conversion; the module is changed.
 
     Parameters

@@ -40,7 +40,7 @@ class Views:
         Whether to refuse what the real converter refuses.
     """
 
-    def __init__(self, graph: GeGraph, *, strict: bool = False) -> None:
+    def __init__(self, graph: GeGraph, *, strict: bool) -> None:
         self._graph = graph
         self._strict = strict
         self._made: dict[int, tuple[Deferred, Ref]] = {}
