@@ -261,7 +261,8 @@ def distance(
 
 def _parts(array: Array) -> Array:
     """Return real and imaginary parts as separate elements."""
-    return np.concatenate([array.real.ravel(), array.imag.ravel()])
+    wide = np.ascontiguousarray(array, np.complex128 if array.dtype.itemsize > 8 else np.complex64)
+    return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
 
 
 def _block(array: Array, start: int, stop: int) -> Floats:
