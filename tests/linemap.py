@@ -383,7 +383,7 @@ class _Module:
         return set()
 
     def words(self, line: int) -> set[str]:
-        """Texts in the innermost call around a line, or those with what it defines, as the name of a table's entry."""
+        """Texts that may be the name of a table's entry: in calls around a line or with what it defines, and keys."""
         calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
         around = [node for node in calls if _first(node) <= line <= _last(node)]
         chosen = [min(around, key=lambda node: _last(node) - _first(node))] if around else []
@@ -393,6 +393,10 @@ class _Module:
             if any(isinstance(value, ast.Name) and value.id in names for value in values):
                 chosen.append(node)
         found = {one.value for node in chosen for one in ast.walk(node) if isinstance(one, ast.Constant)}
+        for node in ast.walk(self._tree):
+            for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+                if isinstance(key, ast.Constant) and _first(key) <= line <= _last(value):
+                    found.add(key.value)
         return {word for word in found if isinstance(word, str) and word.isidentifier()}
 
     def is_default(self, line: int) -> bool:

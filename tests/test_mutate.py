@@ -262,7 +262,7 @@ def test_first():
     assert first() == 7
 
 
-@pytest.mark.parametrize("name", ["five", "six"])
+@pytest.mark.parametrize("name", ["five", "six", "three"])
 def test_row(name):
     assert (name == ROW["name"]) == (ROW["size"] == len(name) + 1)
 """
@@ -290,7 +290,8 @@ def test_what_runs_at_import_belongs_to_the_tests_that_use_it(root, tmp_path):
     near = {text: set(lines.tests("dumpsim/core/entries.py", at)[0]) for text, at in number.items() if text}
     assert near['"one": (1, one),'] == {head + "entry[one]"}  # what stands in the entry
     assert near['"two": (2, two),'] == {head + "entry[two]"}
-    assert near['"three": (3, lambda: 3),'] == {head + "entry[one]", head + "entry[two]"}  # none: all of the table
+    # none calls it: all of the table, and the one with its key
+    assert near['"three": (3, lambda: 3),'] == {head + "entry[one]", head + "entry[two]", head + "row[three]"}
     assert near['return {"size": 3, "call": function}'] == {head + "entry[one]"}  # the entry that calls it
     assert near["size=5,"] == {head + "row[five]"}  # a test that only reads it has its name
     assert near["FIRST = 7"] == {head + "first"}  # a function of another module that uses it
