@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.communicator import Array
-from dumpsim.core.errors import BadInputError
+from dumpsim.core.errors import BadInputError, UnsupportedError
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.graph.program import KernelGraph, Program
@@ -28,6 +28,7 @@ __all__ = ["Lockstep"]
 
 Step = Callable[..., Any]
 
+_TRIED = 256  # draws of an argument for the capture, until its bits are those of no other one
 _DUMPS = ("MINDSPORE_DUMP_CONFIG",)  # belong to the chosen ranks
 
 
@@ -166,7 +167,7 @@ class Lockstep:
     def _opened(self, inputs: Sequence[Any]) -> StackRun:
         """Return the program of all ranks, captured on first use."""
         if self._run is None:
-            probes = [_probe(value, at) for at, value in enumerate(inputs)]
+            probes = _probes(inputs)
             context = self._context(0, quiet=True)
             program, arguments, session = context.run(_captured, self._build, probes)
             self._places = _places(program, arguments, probes)
@@ -265,10 +266,22 @@ def _captured(build: Callable[[], Step], probes: Sequence[Array]) -> tuple[Progr
     raise BadInputError("the step has run no compiled network", where="build")
 
 
-def _probe(value: Any, at: int) -> Array:
-    """Return an argument for the capture: of the ranks' type and shape, with bits that no other argument has."""
-    array = value[0] if isinstance(value, Stack) else np.asarray(value(0) if callable(value) else value)
-    return _noise(array.shape, array.dtype, at)
+def _probes(values: Sequence[Any]) -> list[Array]:
+    """Return arguments for the capture: of the ranks' types and shapes, each with bits that no other one has."""
+    probes: list[Array] = []
+    for value in values:
+        array = value[0] if isinstance(value, Stack) else np.asarray(value(0) if callable(value) else value)
+        known = {probe.tobytes() for probe in probes if (probe.dtype, probe.shape) == (array.dtype, array.shape)}
+        tried = (_noise(array.shape, array.dtype, len(probes) + seed) for seed in range(_TRIED))
+        probe = next((one for one in tried if not one.size or one.tobytes() not in known), None)
+        if probe is None:
+            raise UnsupportedError(
+                f"more than {len(known)} arguments of type {array.dtype} and shape {array.shape}, "
+                "whose values are too few to tell the arguments apart",
+                where="step",
+            )
+        probes.append(probe)
+    return probes
 
 
 def _noise(shape: tuple[int, ...], kind: "np.dtype[Any]", seed: int) -> Array:

@@ -519,3 +519,36 @@ def test_only_the_ranks_that_a_broadcast_reads_are_computed(monkeypatch):
     job = Lockstep(simple(Picked), 12, settings=SETTINGS, group=2)
     with pytest.raises(DeviceError, match="in rank 9"):
         job.step(lambda rank: np.full(3, 7 if rank == 9 else 1, np.float32))
+
+
+class Picked(nn.Cell):
+    """A tensor where the first condition holds and the second does not, else its negative."""
+
+    def construct(self, x, first, second):
+        return ops.select(ops.logical_and(first, ops.logical_not(second)), x, -x)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (2,), ()])
+def test_conditions_reach_the_network_in_the_order_of_the_script(shape, turned):
+    """A condition has one bit, so that two drawn ones may be equal; they must not be taken for each other."""
+
+    def make():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        net = Picked()
+        turn = (lambda a, b: (b, a)) if turned else (lambda a, b: (a, b))
+        return lambda a, x, b: net(ms.Tensor(x), *map(ms.Tensor, turn(a, b)))
+
+    x, one, two = np.full(shape, 3, np.float32), np.full(shape, True), np.full(shape, False)
+    with Lockstep(make, 2, settings=SETTINGS) as job:
+        job.step(one, x, two)
+        assert np.array_equal(job.output(0, 1), -x if turned else x)
+
+
+def test_more_conditions_than_values_cannot_be_told_apart():
+    def make():
+        net = nn.ReLU()
+        return lambda *conditions: net(ms.Tensor(np.float32([1])))
+
+    with Lockstep(make, 2, settings=SETTINGS) as job, pytest.raises(UnsupportedError, match="too few to tell"):
+        job.step(*[np.bool_(True)] * 3)
