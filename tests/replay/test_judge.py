@@ -321,6 +321,14 @@ def test_inputs_that_differ_from_the_output_in_their_memory_were_written_before(
         assert found.verdict == "ok"
 
 
+def test_a_variable_whose_file_is_missing_after_the_step_is_judged_by_the_output(tmp_path):
+    old, added = np.float32([1, 2]), np.float32([10, 20])
+    for factor, verdict in ((1, "ok"), (np.float32([1, 1.001]), "suspect")):
+        operands, before = (Absent("is not in the dump"), added), {0: side(tmp_path, old)}
+        call = asked(tmp_path, "AssignAdd", operands, [(old + added) * factor], before=before, machine="cpu")
+        assert judge(call).verdict == verdict
+
+
 SQUARE, OTHER = np.float32([[1, 2], [3, 5]]), np.float32([[7, 1], [0.5, -2]])
 WAYS = {"a b": SQUARE @ OTHER, "a b'": SQUARE @ OTHER.T, "a' b": SQUARE.T @ OTHER, "a' b'": SQUARE.T @ OTHER.T}
 
