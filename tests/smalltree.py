@@ -12,12 +12,18 @@ Op = tuple[str, str, Sequence[Any], Sequence[Any]]  # type, name, inputs, output
 
 
 def write(
-    root: Path, operators: Sequence[Op], *, rank: int = 0, iteration: int = 0, layout: str = "DefaultFormat"
+    root: Path,
+    operators: Sequence[Op],
+    *,
+    rank: int = 0,
+    iteration: int = 0,
+    layout: str = "DefaultFormat",
+    start_us: int = 1_700_000_000_000_000,
 ) -> Path:
     """A tree of npy files as O0 and O1 leave it, without graphs; stamps are the order."""
     place = root / f"rank_{rank}" / "Net" / "0" / str(iteration)
     place.mkdir(parents=True, exist_ok=True)
-    stamp = 1_700_000_000_000_000 + iteration * 100_000
+    stamp = start_us + iteration * 100_000
     for kind, name, inputs, outputs in operators:
         for io, arrays in (("input", inputs), ("output", outputs)):
             for slot, array in enumerate(arrays):

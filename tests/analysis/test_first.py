@@ -116,6 +116,14 @@ def test_the_earliest_iteration_of_any_rank_is_first(tmp_path):
     assert found.maker.next.endswith("--iteration 1 --rank 1")
 
 
+def test_an_iteration_is_before_the_next_one_whatever_the_clocks_of_the_ranks_say(tmp_path):
+    write(tmp_path, chain(GOOD, NAN), rank=0, iteration=0)
+    for iteration, operators in enumerate((chain(GOOD, GOOD), chain(GOOD, NAN, kind="Log"))):
+        write(tmp_path, operators, rank=1, iteration=iteration, start_us=1_600_000_000_000_000)
+    found = dumpsim.first(tmp_path, everything=True)
+    assert [(one.rank, one.iteration, one.op_type) for one in found] == [(0, 0, "Add"), (1, 1, "Log")]
+
+
 @pytest.mark.parametrize("worst", ["Flatten.Default_flatten", "BiasAdd.Default_fc2"])
 def test_outputs_alone_are_judged_by_the_graph(tmp_path, worst):
     """A real tree without the inputs: the graph names who made them."""
