@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -264,10 +265,10 @@ class LineMap:
     def tests(self, path: str, line: int) -> tuple[list[str], list[str]]:
         """Tests that execute a line, and then others of the same files, each group in the order to run them.
 
-        A statement outside of functions runs when its module is imported. For it, the first group are the tests with
-        the name of an entry of a table as a parameter (for a default, of the package), those that call what stands
-        beside it, and those that execute a function which names what it defines, here or else in another module; the
-        second are all that execute a function of the module. A function that a module calls when it is imported is
+        A statement outside of functions runs when its module is imported. For it, the first group are, in turns, the
+        tests with the name of an entry of a table as a parameter (for a default, of the package), those that call what
+        stands beside it, and those that execute a function which names what it defines, here or else in another module;
+        the second are all that execute a function of the module. A function that a module calls when it is imported is
         treated alike. For a line that nothing is known to execute, the second group are all of the module, too: a
         process that was killed recorded nothing.
         """
@@ -276,7 +277,7 @@ class LineMap:
         near = self._ordered(path, module.executing(first))
         if others is not None:
             words = module.words(line) | (_packages(path) if module.is_default(line) else set())
-            near = [*self._about(path, words), *self._ordered(path, module.beside(line)), *near]
+            near = _in_turns(self._about(path, words), self._ordered(path, module.beside(line)), near)
             near = near or self._ordered(path, self._elsewhere(path, module.defined(line)))
             far = module.executing(others) or self._importing(path)
         elif module.importing().issuperset(near):
@@ -416,6 +417,17 @@ class _Module:
 
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _in_turns(*groups: Sequence[str]) -> list[str]:
+    """Take the first of each group, then the second ones, so that no group takes the time of the others.
+
+    Examples
+    --------
+    >>> _in_turns(["a", "b", "c"], [], ["d"])
+    ['a', 'd', 'b', 'c']
+    """
+    return [name for turn in zip_longest(*groups) for name in turn if name is not None]
 
 
 def _packages(path: str) -> set[str]:
