@@ -100,10 +100,13 @@ class NodeClaim:
         return since_ns >= self._since_ns or (number.isdigit() and os.path.exists(f"/proc/{number}"))
 
     def reports(self) -> Mapping[int, str]:
-        """Return how workers of the other launchers ended since this one started."""
+        """Return how workers of the other launchers ended since this one started.
+
+        Files have the time of the kernel's last tick, so a report may have the same time as the start.
+        """
         found = {}
         for entry in os.scandir(self._directory):
-            if entry.name.startswith("node-") and entry.stat().st_mtime_ns > self._since_ns:
+            if entry.name.startswith("node-") and entry.stat().st_mtime_ns >= self._since_ns:
                 for line in read_text(entry.path, 1 << 20).splitlines(keepends=True):
                     rank, _, ending = line.partition(" ")
                     if ending.endswith("\n"):

@@ -45,12 +45,6 @@ def test_a_directory_of_somebody_else_is_refused(claimed, tmp_path):
     assert claimed(0, job="a:2").node == 0
 
 
-def later(path):
-    """A time stamp after that of a claim: files of one moment may have the same."""
-    stamp = time.time_ns() + 10**9
-    os.utime(path, ns=(stamp, stamp))
-
-
 def test_what_others_report_since_the_scheduler_came_is_read(claimed, tmp_path):
     first = claimed(0)
     other = claimed(1)
@@ -60,7 +54,6 @@ def test_what_others_report_since_the_scheduler_came_is_read(claimed, tmp_path):
     other.report(5, "killed by SIGKILL")
     with open(directory / "node-1", "ab") as file:
         file.write(b"6 exit co")  # being written
-    later(directory / "node-1")
     assert first.reports() == {4: "exit code 7", 5: "killed by SIGKILL"}
     old = claimed(2)
     old.report(9, "exit code 1")
@@ -112,9 +105,9 @@ def test_a_launcher_that_starts_again_has_no_reports_of_before(claimed, tmp_path
     stamp = (directory / "node-0").stat().st_mtime_ns
     other = claimed(1)
     other.report(2, "exit code 3")
-    os.utime(directory / "node-1", ns=(stamp, stamp))  # at the very moment, which is not after it
+    os.utime(directory / "node-1", ns=(stamp - 1, stamp - 1))
     assert again.reports() == {}
-    os.utime(directory / "node-1", ns=(stamp + 1, stamp + 1))
+    os.utime(directory / "node-1", ns=(stamp, stamp))  # two files of one tick of the clock have the same time
     assert again.reports() == {2: "exit code 3"}
 
 
