@@ -101,21 +101,23 @@ class Machine:
         self.root = root
         release, device = profile.split("/")
         options = {"manifest": None, **(settings or {})}
-        file = Path(tempfile.mkdtemp()) / "dump.json"
         document = config(root, **changes)
         if device in WHOLE:
             del document[E2E]
-        file.write_text(json.dumps(document))
         env = {"ENABLE_MS_GE_DUMP": "1", **(env or {})} if device == "ascend_ge" else env or {}
         self.log = []
         self.runs = {}
         info = dict(info or {})
         run = RunSettings(mindspore=release, **options)
         target, level = TARGETS[device], "O2" if device in WHOLE else "O0"
-        asked = read_environment(
-            {"MINDSPORE_DUMP_CONFIG": str(file), **env}, release=release, target=target, jit_level=level,
-            device_id=info.get("device_id", 0), exception_dump=info.pop("exception_dump", ""), overrides=run.overrides,
-        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "dump.json"
+            file.write_text(json.dumps(document))
+            asked = read_environment(
+                {"MINDSPORE_DUMP_CONFIG": str(file), **env}, release=release, target=target, jit_level=level,
+                device_id=info.get("device_id", 0), exception_dump=info.pop("exception_dump", ""),
+                overrides=run.overrides,
+            )  # fmt: skip
         self.log += [("WARNING", text) for _, text in asked.warnings]
         self.info = SessionInfo(
             target=target,
