@@ -16,12 +16,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import greenlet
 import pytest
 
 _FILE = "DUMPSIM_LINEMAP_FILE"  # where a process of the recording writes, without the suffix
@@ -153,6 +155,7 @@ class _Recorder:
 
         self._coverage = coverage.Coverage(config_file=os.environ[_START_FILE], data_suffix=True)
         self._coverage.start()
+        _keep_greenlets()
         self._file = Path(f"{file}.{os.getpid()}")
         self._context = ""
         subprocess.Popen = _Program  # type: ignore[misc]
@@ -191,6 +194,24 @@ class _Recorder:
     def pytest_unconfigure(self) -> None:
         self._coverage.stop()
         self._coverage.save()
+
+
+def _keep_greenlets() -> None:
+    """Keep the main greenlet of each thread that is recorded, which else may hang CPython 3.11.
+
+    It is freed in a pending call of the main thread. coverage has a weak reference to it with a callback in Python; a
+    traced function that starts in a pending call while others wait never gets beyond its first instruction.
+    """
+    greenlet._greenlet.enable_optional_cleanup(False)  # it would search all objects for who keeps them
+    install = threading.gettrace()
+    assert install is not None
+    kept = []
+
+    def start(*arguments: Any) -> Any:
+        kept.append(greenlet.getcurrent())
+        return install(*arguments)
+
+    threading.settrace(start)
 
 
 def _named(fixture: object) -> str:

@@ -181,6 +181,11 @@ def test_the_only_ranks_of_two_dumps_are_a_pair(tmp_path):
     assert numbers(together(a, both)) == [((1, 0), None), ((1, 3), (1, 3)), (None, (4, 3))]
 
 
+def test_pairs_are_in_the_order_of_iterations(tmp_path):
+    a, b = tree(tmp_path / "a", [(0, 1)]), tree(tmp_path / "b", [(0, 0), (0, 1)])
+    assert numbers(together(a, b)) == [(None, (0, 0)), ((0, 1), (0, 1))]
+
+
 def test_constants_have_no_iteration():
     one, other = SimpleNamespace(rank=3, iteration=None), SimpleNamespace(rank=0, iteration=0)
     found = Together(pairs=[(None, one), (other, other), (other, None)], unreadable=[], roots=(), names=NO_NAMES)
