@@ -47,6 +47,17 @@ def test_recomputation_decides_what_inputs_explain(tmp_path, evidence, kind, ver
     assert (finding.verdict, finding.explained) == (verdict, row.explained)
 
 
+def test_a_call_in_place_is_not_explained_by_its_own_result(tmp_path):
+    """Its dumped input is its result. [spec api_dump 1.9]"""
+    sides = []
+    for side, value in (("a", X), ("b", X * np.float32(1.5))):
+        calls = [("Tensor_div__0_forward_input.0", value), ("Tensor_div__0_forward_output", value)]
+        sides.append(api(tmp_path / side, calls))
+    (finding,) = first(*sides)
+    assert (finding.kind, finding.basis, finding.verdict, finding.error_in) == ("made", "order", "suspect", 0.0)
+    assert finding.explained == pytest.approx(ROUNDING, rel=1e-6)
+
+
 SKIP, OK, BAD = Evidence.skip("why"), Evidence(0.0, 1.0, "ok"), Evidence(9.0, 1.0, "suspect", "bad")
 
 

@@ -49,6 +49,15 @@ def test_equal_sequences_of_calls_are_paired_one_by_one():
     assert _recursion(keys, []) == []
 
 
+def test_calls_that_cross_are_paired_by_their_kind():
+    kinds = ("nn_a", "functional_a", "tensor_a", "other_a")
+    for at, better in enumerate(kinds):
+        for worse in kinds[at + 1 :]:
+            one, other = (better, (), ()), (worse, (), ())
+            assert _recursion([one, other], [other, one]) == [(0, 1)]
+            assert _recursion([other, one], [one, other]) == [(1, 0)]
+
+
 @pytest.mark.parametrize(
     ("row", "shape", "counts"),
     [
