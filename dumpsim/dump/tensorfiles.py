@@ -104,11 +104,11 @@ class TensorFiles:
         """Return the function that dumps one tensor of such an operator."""
         reader = reader_of(ref)
         bare = self._request.tensors and self._request.statistics is None
-        descr = ref.dtype.descr
+        descr = ref.dtype.descr if self._how.unchanged(ref) else None
         head, tail = self._names.npy_parts(
             source.op_type, source.full_name, io=io, slot=ref.slot, form="DefaultFormat", dtype=ref.dtype.name
         )
-        if not bare or not ref.nbytes or descr is None or not self._how.unchanged(ref) or not fits(head + _IDS + tail):
+        if not bare or not ref.nbytes or descr is None or not fits(head + _IDS + tail):
             return lambda directory, now: self.tensor(directory, now, io, _current(ref, reader))
         header = npy.header(descr, ref.shape)
         shown = self._profile.task_id == "device"
