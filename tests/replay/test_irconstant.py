@@ -85,6 +85,9 @@ def test_graphs_are_found_beside_a_dump_or_above_it(tmp_path):
     dump.mkdir(parents=True)
     assert gegraph.ge_graphs(dump) == ()
     (tmp_path / "run" / "graphs").mkdir()
+    later = tmp_path / "run" / "graphs" / "ge_proto_00000009_graph_1_Fused.txt"
+    later.write_text("graph { }")
+    assert gegraph.ge_graphs(dump) == (later,)  # where there is nothing better
     names = [f"ge_proto_0000000{n}_graph_1_{stage}.txt" for n, stage in enumerate(("PreRunBegin", "Build"))]
     for name in (*names, "ge_proto_x.txt", "other.txt"):
         (tmp_path / "run" / "graphs" / name).write_text(f'graph {{ op {{ name: "n/{name[14:16]}" type: "Relu" }} }}')

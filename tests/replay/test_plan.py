@@ -29,6 +29,7 @@ from dumpsim.replay.call import (
     _fitting,
     _like,
     _members,
+    _type,
     _type_differs,
     arrange,
     attrs_of,
@@ -546,3 +547,14 @@ def test_a_parameter_has_the_value_that_an_earlier_run_of_its_iteration_left(mon
     assert len(known) == 4
     plans._end(SimpleNamespace(iteration=5), known)
     assert known == {}
+
+
+def test_the_type_of_an_operand_is_that_of_its_parameter_or_node():
+    """A graph may be damaged: places that it does not have have no type."""
+    kind, other = (TensorType(dtype=DTYPES[name], shape=(2,)) for name in ("float32", "int8"))
+    param = SimpleNamespace(abstract=other)
+    node = SimpleNamespace(index=0, output=kind)
+    doc = SimpleNamespace(params=(param,), nodes=(node, node))
+    assert [_type(ParamRef(index=at), doc) for at in (-1, 0, 1, 2)] == [None, other, None, None]
+    assert [_type(NodeRef(index=at), doc) for at in (-1, 0, 1, 2)] == [None, kind, None, None]
+    assert _type(ParamRef(index=0), None) is None

@@ -36,6 +36,16 @@ def test_a_value_that_the_host_sets_reaches_every_session(counter, operators):
     assert [s.execute(program, [ONE])[0].tolist() for s in sessions] == [[7] * 3] * 2
 
 
+def test_what_is_written_of_a_weight_is_the_array_itself_or_its_part(counter, operators):
+    program, weight = counter
+    session = Session(RunSettings(), environment={}, find=operators)
+    session.execute(program, [ONE])
+    shown = weight._array
+    part = shown[1:]
+    assert session.writable(shown) is shown
+    assert session.writable(part) is part
+
+
 def test_a_script_that_changes_its_target_takes_its_weights_along(counter, operators):
     program, weight = counter
     session = Session(RunSettings(), environment={}, find=operators)
