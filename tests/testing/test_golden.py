@@ -393,3 +393,28 @@ def test_kernels(npu, dump_dir, golden):
     assert "dump_dir.configure(iteration=...): 0 is not of type string" in found
     assert "__tracebackhide__" not in found
     assert "golden.py" not in found.replace("test_golden.py", "")
+
+
+def test_a_tree_that_differs_from_an_empty_dump_says_why(run, tmp_path):
+    for name in ("test_iteration", "test_other"):
+        tree = tmp_path / "golden" / "test_inner" / name / "dump"
+        tree.mkdir(parents=True)
+        (tree / "file").write_text("x")
+    found = run(
+        """
+def test_iteration(npu, dump_dir, golden):
+    import mindspore as ms
+
+    dump_dir.configure(iteration="7")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.nn.ReLU()(ms.Tensor([1.0]))
+    golden(dump_dir)
+
+def test_other(golden, tmp_path):
+    (tmp_path / "file").write_text("y")
+    golden(tmp_path)
+"""
+    )
+    hint = "to make this dump the golden tree: pytest --update-golden 'test_inner.py::test_{}'\n{}"
+    assert hint.format("iteration", "nothing was dumped: no graph ran in an iteration") in found
+    assert hint.format("other", "===") in found
