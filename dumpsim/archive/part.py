@@ -16,10 +16,8 @@ def create(directory: str, mode: int) -> tuple[int, str]:
     """
     while True:
         path = f"{directory}/{part_name()}" if directory else part_name()
-        try:
+        with contextlib.suppress(FileExistsError):  # of a killed process that had the same id
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), path
-        except FileExistsError:  # of a killed process that had the same id
-            continue
 
 
 def sweep(directory: str) -> None:

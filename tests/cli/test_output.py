@@ -80,12 +80,12 @@ def test_first_counts_operators_for_who_watches(monkeypatch):
     with first._counter() as count:
         count(64)
     assert sys.stderr.getvalue() == ""
-    monkeypatch.setattr("rich.console.Console.status", lambda self, text: Status(text))
+    monkeypatch.setattr("rich.console.Console.status", lambda self, text: said.append(self.stderr) or Status(text))
     monkeypatch.setattr(sys, "stderr", Terminal())
     with first._counter() as count:
         for number in range(1, 130):
             count(number)
-    assert said == ["first: reading names", "start", "first: 64 operators", "first: 128 operators", "stop"]
+    assert said == [True, "first: reading names", "start", "first: 64 operators", "first: 128 operators", "stop"]
 
 
 def test_warnings_of_others_are_shown_as_they_are(monkeypatch, capsys):

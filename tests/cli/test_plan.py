@@ -530,3 +530,8 @@ def test_a_plan_names_the_config_as_its_user_does(tmp_path, monkeypatch, path, s
     found = CliRunner().invoke(app, ["plan", "-m", "pack", "word"])
     assert (found.exit_code, found.stdout, found.stderr) == (3, "", "")
     assert asked[-1] == (["-m", "pack", "word"], None, dict.fromkeys(given), 2, None)
+
+
+def test_a_script_that_is_killed_has_the_exit_code_of_a_shell(tmp_path):
+    (tmp_path / "script.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    dumprun.cli(tmp_path, "plan", "script.py", code=128 + 9)

@@ -10,7 +10,7 @@ from dumpsim.analysis.verdict import Side
 from dumpsim.core.evidence import Evidence
 from dumpsim.ops.table import find
 from dumpsim.replay.call import Absent, Call, Constant, Member, arrange
-from dumpsim.replay.judge import judge
+from dumpsim.replay.judge import _ignored, judge
 
 X = np.array([[3.0, 1.0, 3.0, 2.0], [0.0, 5.0, 5.0, 5.0]], np.float32)
 SKIPPED = (None, None, "skipped")
@@ -419,3 +419,9 @@ def test_settings_that_make_half_of_an_output_are_the_right_ones(tmp_path, wrong
     total[list(wrong)] += 1
     found = judge(asked(tmp_path, "ReduceSum", (x,), [total], members=(Member(op_type="ReduceSum"),)))
     assert found.verdict == verdict
+
+
+def test_attributes_that_a_kernel_ignores_are_those_of_its_machine():
+    """[observed 2.10; source apply_momentum_cpu_kernel.cc]"""
+    assert _ignored(find("ApplyMomentum"), "cpu") == {"use_nesterov"}
+    assert _ignored(find("ApplyMomentum"), "device") == frozenset()

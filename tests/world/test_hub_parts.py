@@ -152,12 +152,17 @@ def test_the_number_of_foreign_connections_is_limited(monkeypatch):
     monkeypatch.setattr(hubs, "_STRANGERS", 1)
     with Hub(1) as hub:
         family, place = endpoint(hub.address)
-        sockets = [socket.socket(family) for _ in range(3)]
-        for one in sockets:
+        sockets = [socket.socket(family) for _ in range(4)]
+        sockets[0].connect(place)
+        hub._accept()
+        (known,) = hub._connections.values()
+        known.rank = 0  # which does not count
+        for one in sockets[1:]:
             one.connect(place)
             hub._accept()
-        assert len(hub._connections) == 2  # one more than ranks
-        assert sockets[2].recv(1) == b""  # closed
+        assert len(hub._connections) == 1 + 2  # one more than ranks
+        assert sockets[3].recv(1) == b""  # closed
+        known.rank = -1
         for one in sockets:
             one.close()
         monkeypatch.setattr(hubs, "_GREETING_S", -1.0)
