@@ -318,3 +318,15 @@ def test_each_eager_run_of_a_random_operator_draws_new_numbers(draw):
     drawn = [draw(x).asnumpy() for _ in range(4)]
     assert all(set(np.unique(each)) == {0.0, 2.0} for each in drawn)
     assert len({each.tobytes() for each in drawn}) == len(drawn)
+
+
+def test_a_prefix_of_names_ends_the_mark_of_initialization():
+    """[observed 2.10]"""
+    net = nn.Dense(2, 3)
+    assert not net.weight.is_init
+    net.weight.is_init = True
+    assert not net.weight.clone().is_init
+    net.update_parameters_name()
+    assert (net.weight.is_init, net.weight.name) == (True, "weight")
+    net.update_parameters_name("a.")
+    assert (net.weight.is_init, net.weight.name) == (False, "a.weight")

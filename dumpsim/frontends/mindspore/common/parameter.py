@@ -110,7 +110,7 @@ class Parameter(Tensor):
         self.unique = False  # the vendor shadows Tensor.unique too
         self.sliced = False
         self.cache_enable = False
-        self.is_init = True
+        self.is_init = False  # only a script sets it [observed 2.10]
         self._cast_type: Any = None
 
     @property
