@@ -264,6 +264,20 @@ def test_index_add_adds_along_an_axis() -> None:
     assert x.tolist() == [[2, 0, 0, 4], [5, 0, 0, 10]]
 
 
+@pytest.mark.parametrize(("places", "shape"), [((2,), (4, 2)), ((2,), (4, 3)), ((1, 2), (4, 1, 2)), ((2,), (2, 3))])
+def test_index_add_refuses_places_and_values_that_do_not_fit(places: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    x, index, y = (
+        _value(np.zeros((4, 3), np.float32)),
+        _value(np.zeros(places, np.int32)),
+        _value(np.zeros(shape, np.float32)),
+    )
+    if (places, shape) == ((2,), (4, 2)):
+        Builder().emit("IndexAdd", x, index, y, axis=1)
+        return
+    with pytest.raises(ScriptValueError, match="must have the shape of 'x'"):
+        Builder().emit("IndexAdd", x, index, y, axis=1)
+
+
 def test_scatters_refuse_updates_that_do_not_fit() -> None:
     x, index = _value(np.zeros((4, 3), np.float32)), _value(np.zeros((2,), np.int32))
     with pytest.raises(ScriptValueError, match="updates_shape = indices_shape"):

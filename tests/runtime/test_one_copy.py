@@ -202,6 +202,21 @@ def random_program(net, seed):
     ]
 
 
+def test_an_overflow_strikes_a_collective_in_one_rank(net, ranks):
+    def build():
+        b = net()
+        return b.program(collective(b, "AllReduce", b.input("x", (8, 8)))), [values(current().rank, (8, 8))]
+
+    fault = {"kind": "overflow", "op": "AllReduce", "nth": 2, "rank": 1, "index": 4, "value": 9.5}
+    found = [results for _, results, _ in ranks(build, tap=Bytes, times=2, faults=[fault])]
+    total = sum(values(rank, (8, 8)) for rank in range(RANKS))
+    struck = total.copy()
+    struck.flat[4] = 9.5
+    for rank, results in enumerate(found):
+        for nth, (result,) in enumerate(results):
+            np.testing.assert_array_equal(result, struck if (rank, nth) == (1, 1) else total)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_sharing_of_results_is_not_observable(net, ranks, monkeypatch, seed):
     stomp = {"kind": "stomp", "after": "AllReduce", "offset": -40, "nbytes": 600, "byte": 7}

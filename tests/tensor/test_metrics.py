@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -250,6 +251,16 @@ def test_constants_stay_as_they_are_in_the_divergence():
     """A side whose extrema are equal is not scaled. [spec ge 4.5]"""
     own, golden = np.full(8, 1e30, np.float32), np.arange(8, dtype=np.float32)
     assert distance(own, golden).kullback_leibler == pytest.approx(formulas(own, golden)["KullbackLeiblerDivergence"])
+
+
+@pytest.mark.parametrize(
+    ("mixed", "found"), [(2.0**-52, 2.0**-52), (-(2.0**-52), -(2.0**-52)), (2.0**-53, 0), (-(2.0**-53), 0)]
+)
+def test_a_divergence_smaller_than_the_rounding_of_one_is_zero(monkeypatch, mixed, found):
+    """[spec ge 4.5]"""
+    monkeypatch.setattr(module, "_spread", lambda *args: [(2.0, 2.0, 2.0 * mixed)])
+    side = SimpleNamespace(low=0.0, high=1.0)
+    assert module._divergence(None, None, SimpleNamespace(own=side, golden=side), 1, 0) == found
 
 
 def test_complex_and_low_precision_numbers():

@@ -224,7 +224,7 @@ class ResultKernel:
         function = getattr(self._function, "_op", self._function)
         call: Callable[[], Any] = partial(function, *arguments, **keywords)
         writing = None
-        if len(self._picks) > 1 or self._picks[0] != Pick(0) or self._is_several:
+        if tuple(self._picks) != (Pick(0),) or self._is_several:
             call = partial(self._picked, call)
         elif out is not None and out.dtype == self.samples[0].dtype:
             writing = writer(self._function, arguments, keywords, out)

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -151,6 +152,24 @@ def test_idle_intercepts_nothing_without_dropout(tmp_path):
         dump.stop()
         assert torch._C._len_torch_function_stack() == 0
         assert not nn.modules.module._global_forward_hooks
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_dropout_counts_in_functions_of_the_network_s_own_module(tmp_path, monkeypatch, own):
+    """Not in those that it imports and may never call."""
+
+    def drops(x):
+        return nn.functional.dropout(x)
+
+    module = types.ModuleType("net_of_a_test")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    module.drops = drops
+    drops.__module__ = module.__name__ if own else "elsewhere"
+    module.Net = type("Net", (nn.Module,), {"__module__": module.__name__})
+    with migrator.api_dump_init(module.Net(), tmp_path) as dump:
+        dump.start()
+        dump.stop()
+        assert (torch._C._len_torch_function_stack() > 0) is own
 
 
 ZOO = [
