@@ -948,3 +948,11 @@ def test_messages_come_one_by_one_however_their_bytes_do():
         assert one._seen == 7
         one._send("left", m=4)
         assert other.recv(100) == encode({"kind": "left", "m": 4})
+
+
+def test_ranks_of_one_process_share_a_scheduler():
+    for ranks, shared in ((1, False), (2, True), (3, True)):
+        world = World(ranks=ranks)
+        one, other = (RankContext(rank=rank, size=ranks, environment={}, world=world) for rank in (0, ranks - 1))
+        assert (one.scheduler is not None) is shared
+        assert one.scheduler is other.scheduler
