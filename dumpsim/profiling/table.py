@@ -222,10 +222,9 @@ def covered(spans: Iterable[tuple[int, int]]) -> int:
     """
     total, reached = 0, None
     for start, end in sorted(spans):
-        if reached is None or start > reached:
-            reached = start
-        total += max(0, end - reached)
-        reached = max(reached, end)
+        begin = start if reached is None else max(start, reached)
+        total += max(0, end - begin)
+        reached = max(begin, end)
     return total
 
 

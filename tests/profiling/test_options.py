@@ -40,7 +40,8 @@ def test_a_relative_path_starts_at_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
     assert parse_options('{"result_path": "out"}').result_path == str(tmp_path / "out")
-    assert parse_options("training_trace").result_path == str(tmp_path)  # the value where a script gives none
+    given = parse_options("training_trace")  # the value where a script gives none
+    assert (given.result_path, given.training_trace, given.operators) == (str(tmp_path), True, False)
 
 
 @pytest.mark.parametrize(
