@@ -169,3 +169,21 @@ def test_which_loops_end_in_sides(body, sides):
         if isinstance(node, Ending)
     ]
     assert found == (sides or [])
+
+
+def test_only_the_code_behind_a_branch_with_continue_moves_into_its_sides():
+    text = """
+def f(x, a):
+    while x < 3:
+        x += 1
+        if a:
+            a = x
+        if x > 1:
+            continue
+        x += a
+    return x"""
+    tree = ast.parse(text)
+    without_jumps(tree.body[0], "flags")
+    assert ast.unparse(tree) == text.strip().replace(
+        "            continue\n        x += a", "            pass\n        else:\n            x += a"
+    )
