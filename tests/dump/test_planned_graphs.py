@@ -213,7 +213,7 @@ def test_a_dump_that_is_only_counted_counts_every_step(tmp_path):
     (tmp_path / "plan").mkdir()
     file = tmp_path / "dump.json"
     file.write_text(json.dumps(config(tmp_path / "out")))
-    settings = RunSettings(mindspore="2.10", quiet=True, plan=str(tmp_path / "plan"), plan_steps=STEPS)
+    settings = RunSettings(mindspore="2.10", quiet=True, plan=str(tmp_path / "plan"), plan_steps=STEPS, manifest=None)
     with use(RankContext()):
         session = Session(settings, environment={})
         Session.use(session)
