@@ -29,7 +29,7 @@ FORBID_SKIPS = "DUMPSIM_FORBID_SKIPS"
 
 
 def pytest_collection_finish():
-    """Leave what the collection has made to no garbage collection: millions of objects in a run of all tests."""
+    """Exclude the collected tests from garbage collection: in a run of all tests they are millions of objects."""
     gc.collect()
     gc.freeze()
 

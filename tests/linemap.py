@@ -197,12 +197,12 @@ class _Recorder:
 
 
 def _keep_greenlets() -> None:
-    """Keep the main greenlet of each thread that is recorded, which else may hang CPython 3.11.
+    """Keep the main greenlet of each recorded thread alive, since freeing it may hang CPython 3.11.
 
-    It is freed in a pending call of the main thread. coverage has a weak reference to it with a callback in Python; a
-    traced function that starts in a pending call while others wait never gets beyond its first instruction.
+    greenlet frees it in a pending call, and coverage's weak reference to it then runs a callback in Python. There, a
+    traced function that is called while other pending calls wait never executes its first instruction.
     """
-    greenlet._greenlet.enable_optional_cleanup(False)  # it would search all objects for who keeps them
+    greenlet._greenlet.enable_optional_cleanup(False)  # else it searches all objects for references to the greenlet
     install = threading.gettrace()
     assert install is not None
     kept = []
