@@ -75,7 +75,24 @@ def _place(code: CodeType) -> tuple[str, str, int]:
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
-def swap(file: str, old: str, new: str, called: set[tuple[str, str, int]]) -> bool:
+def living() -> dict[tuple[str, str, int], list[FunctionType]]:
+    """All functions by the place of their code, also those that the conftest has frozen."""
+    gc.unfreeze()
+    found: dict[tuple[str, str, int], list[FunctionType]] = {}
+    for one in gc.get_objects():
+        if type(one) is FunctionType:  # isinstance would ask proxies
+            found.setdefault(_place(one.__code__), []).append(one)
+    gc.freeze()
+    return found
+
+
+def swap(
+    file: str,
+    old: str,
+    new: str,
+    called: set[tuple[str, str, int]],
+    functions: Mapping[tuple[str, str, int], Sequence[FunctionType]],
+) -> bool:
     """Put the code of a mutated module into its living functions; False if that is not possible or not enough."""
     module = os.path.relpath(file).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     if module not in sys.modules:
@@ -86,14 +103,14 @@ def swap(file: str, old: str, new: str, called: set[tuple[str, str, int]]) -> bo
     places = {_place(one): other for one, other in pairs}
     if called & {_place(one) for one, other in pairs if not _alike(one, other)}:
         return False
-    objects = (one for one in gc.get_objects() if type(one) is FunctionType)  # isinstance would ask proxies
-    living = [one for one in objects if _place(one.__code__) in places]
-    codes = {_place(one.__code__): one.__code__ for one in living}
-    if _place(pairs[0][0]) not in codes or any(one.__code__ != codes[_place(one.__code__)] for one in living):
+    found = [functions.get(place, ()) for place in places]
+    unlike = any(one.__code__ != many[0].__code__ for many in found for one in many)
+    if not functions.get(_place(pairs[0][0])) or unlike:
         return False  # nothing to replace, or two lambdas of one line
     try:
-        for function in living:
-            function.__code__ = places[_place(function.__code__)]
+        for place, many in zip(places, found, strict=True):
+            for function in many:
+                function.__code__ = places[place]
     except ValueError:  # it uses other variables of the function around it
         return False
     return True
@@ -110,6 +127,7 @@ class _Server:
         self._socket = socket.socket(fileno=descriptor)
         self._called: set[tuple[str, str, int]] = set()
         self._package = os.path.join(os.getcwd(), "dumpsim") + os.sep
+        self._functions: Mapping[tuple[str, str, int], Sequence[FunctionType]] = {}
         self._failed: list[str] = []
         sys.settrace(self._trace)
 
@@ -123,6 +141,7 @@ class _Server:
         sys.settrace(None)
         items = {item.nodeid: item for item in session.items}
         gc.collect()
+        self._functions = living()
         with self._socket.makefile("rw", encoding="utf-8") as stream:
             print(json.dumps(sorted(items)), file=stream, flush=True)
             for line in stream:
@@ -168,7 +187,7 @@ class _Server:
 
         if "path" in request:
             file = os.path.join(os.getcwd(), request["path"])
-            if not swap(file, request["old"], request["new"], self._called):
+            if not swap(file, request["old"], request["new"], self._called, self._functions):
                 return say(outcome="cold")
         for item, following in itertools.zip_longest(chosen, chosen[1:]):
             say(start=item.nodeid)
