@@ -7,8 +7,8 @@ Session fixtures are set up in the child, below a temporary folder of its own. T
 as well: programs that a test starts and modules that are imported later read it there.
 
 Not every mutation can be put in place so. The answer ``cold`` asks for a fresh interpreter: when a line changes that
-runs at import, when a function has already run in the warm process (its results may be in tables, caches and parameters
-of tests), or when no living function has the code.
+runs at import, when no living function has the code, or when no test fails and the function had already run in the warm
+process (its results may be in tables, caches and parameters of tests).
 """
 
 import contextlib
@@ -90,30 +90,27 @@ def swap(
     file: str,
     old: str,
     new: str,
-    called: set[tuple[str, str, int]],
     functions: Mapping[tuple[str, str, int], Sequence[FunctionType]],
-) -> bool:
-    """Put the code of a mutated module into its living functions; False if that is not possible or not enough."""
+) -> set[tuple[str, str, int]] | None:
+    """Put the code of a mutated module into its living functions; answer which differ, None if that is not possible."""
     module = os.path.relpath(file).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     if module not in sys.modules:
-        return True  # its first import reads the mutated file
+        return set()  # its first import reads the mutated file
     pairs = differences(*(compile(text, file, "exec", dont_inherit=True) for text in (old, new)))
     if not pairs:
-        return False
+        return None
     places = {_place(one): other for one, other in pairs}
-    if called & {_place(one) for one, other in pairs if not _alike(one, other)}:
-        return False
     found = [functions.get(place, ()) for place in places]
     unlike = any(one.__code__ != many[0].__code__ for many in found for one in many)
     if not functions.get(_place(pairs[0][0])) or unlike:
-        return False  # nothing to replace, or two lambdas of one line
+        return None  # nothing to replace, or two lambdas of one line
     try:
         for place, many in zip(places, found, strict=True):
             for function in many:
                 function.__code__ = places[place]
     except ValueError:  # it uses other variables of the function around it
-        return False
-    return True
+        return None
+    return {_place(one) for one, other in pairs if not _alike(one, other)}
 
 
 # -- the warm process --------------------------------------------------------------------------------------------------
@@ -185,16 +182,19 @@ class _Server:
         def say(**words: str) -> None:
             os.write(writing, json.dumps(words).encode() + b"\n")
 
+        has_run = False
         if "path" in request:
             file = os.path.join(os.getcwd(), request["path"])
-            if not swap(file, request["old"], request["new"], self._called, self._functions):
+            changed = swap(file, request["old"], request["new"], self._functions)
+            if changed is None:
                 return say(outcome="cold")
+            has_run = not changed.isdisjoint(self._called)
         for item, following in itertools.zip_longest(chosen, chosen[1:]):
             say(start=item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
                 return say(outcome="failed", test=self._failed[0])
-        return say(outcome="passed")
+        return say(outcome="cold" if has_run else "passed")
 
     def _follow(self, reading: int, limits: Mapping[str, float]) -> dict[str, str]:
         """Read what the child says, until its end or until a test takes too long."""
