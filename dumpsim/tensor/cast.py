@@ -136,7 +136,7 @@ def to_numpy(raw: Any, dtype_name: str, shape: Sequence[int], *, bug_compat: boo
         )
     if name in PACKED:
         out = _unpack(flat, name, count)
-        if name == "uint1" and bug_compat and count % 8:
+        if name == "uint1" and bug_compat:
             out[count // 8 * 8 + 8 - count % 8 :] = 0
         return out.reshape(dims)
     if name == "float16":

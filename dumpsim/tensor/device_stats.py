@@ -93,7 +93,7 @@ def device_statistics(array: ArrayLike, precision: str = "high") -> DeviceStatis
 
 
 def _extremum(values: NDArray[Any], found: float, dtype: np.dtype[Any], name: str) -> Any:
-    if dtype == np.int64 and abs(found) >= 2.0**53:  # double does not have the low bits
+    if dtype == np.int64:  # double does not have the low bits of large numbers
         return dtype.type(values.max() if name == "max" else values.min())
     return dtype.type(found)
 

@@ -261,8 +261,8 @@ def distance(
 
 def _parts(array: Array) -> Array:
     """Return real and imaginary parts as separate elements."""
-    wide = np.ascontiguousarray(array, np.complex128 if array.dtype.itemsize > 8 else np.complex64)
-    return wide.reshape(-1).view(np.float64 if wide.dtype == np.complex128 else np.float32)
+    with np.errstate(over="ignore"):  # as in `_block`
+        return np.ascontiguousarray(array, np.complex64).reshape(-1).view(np.float32)
 
 
 def _block(array: Array, start: int, stop: int) -> Floats:
@@ -306,7 +306,7 @@ def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
         mean=left.mean + step * share,
         deviations=left.deviations + right.deviations + step * step * count * share,
         squares=left.squares + right.squares,
-        low=_less(left.low, right.low),
+        low=min(left.low, right.low),  # of numbers with NaN only `high` is used
         high=_greater(left.high, right.high),
     )
 
@@ -314,10 +314,6 @@ def _merge_side(left: _Side, count: int, right: _Side, other: int) -> _Side:
 def _greater(a: float, b: float) -> float:
     """Return the maximum; NaN if one of the numbers is NaN."""
     return max(a, b) if a == a and b == b else math.nan
-
-
-def _less(a: float, b: float) -> float:
-    return min(a, b) if a == a and b == b else math.nan
 
 
 def _moments(own: Floats, golden: Floats, level: int) -> _Moments:

@@ -17,6 +17,7 @@ from dumpsim.core.errors import DumpsimError, FormatError
 from dumpsim.core.format import FORMATS, cube_c0, find
 from dumpsim.tensor import layout as module
 from dumpsim.tensor.layout import device_shape, to_device, to_host
+from dumpsim.tensor.region import Layout, plan, strides
 from dumpsim.tensor.simd import simd_levels
 
 
@@ -325,6 +326,32 @@ def test_layout_has_the_bytes_of_the_specification(fmt, dialect):
             shape = (1, 1, shape[1], shape[0])
         for dtype in DTYPES if position < 1 else ("int8", "float16", "float32", "int64"):
             check_layout(filled(shape, dtype), fmt, dialect=dialect, **options)
+
+
+def places(start, dims):
+    """The linear indices of a rectangle."""
+    found = np.array([start])
+    for extent, step in dims:
+        found = np.add.outer(found, np.arange(extent) * step)
+    return found.reshape(-1)
+
+
+@pytest.mark.parametrize("dialect", ["mindspore", "ge"])
+@pytest.mark.parametrize("fmt", CASES)
+def test_regions_have_every_element_once(fmt, dialect):
+    """What is copied twice would depend on the order, and count against the padding."""
+    many = [((16, 13, 1, 1), {})] if fmt == "FRACTAL_Z_C04" else []  # more channels than 4, which fit
+    for shape, options in CASES[fmt] + many:
+        if fmt == "FRACTAL_ZN_LSTM" and dialect == "ge":
+            shape = (1, 1, shape[1], shape[0])
+        planned = plan(shape, strides(shape), np.dtype("f2"), Layout(format=fmt, dialect=dialect, **options))
+        device = [places(at, [(n, d) for n, d, _ in dims]) for at, _, dims in planned.regions]
+        host = [places(at, [(n, h) for n, _, h in dims]) for _, at, dims in planned.regions]
+        assert np.sort(np.concatenate(host)).tolist() == list(range(prod(shape)))
+        used = np.concatenate(device)
+        assert len(set(used.tolist())) == len(used)
+        assert 0 <= used.min() <= used.max() < prod(planned.shape)
+        assert planned.padded == (len(used) < prod(planned.shape))
 
 
 @pytest.mark.parametrize("dialect", ["mindspore", "ge"])
