@@ -36,8 +36,7 @@ class Faults:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._active: Injector | None = None
-        self._planned = 0
+        self._active: tuple[Injector, int] | None = None  # and the number of its faults
         self.strict: list[Injector] = []
 
     def __call__(self, *wanted: "Mapping[str, Any]", strict: bool = True) -> "Injector":
@@ -50,14 +49,14 @@ class Faults:
         """
         from dumpsim.device.faults import make_plan
 
-        self._active = self._session.inject(make_plan(wanted))
-        self._planned = len(wanted)
+        injector = self._session.inject(make_plan(wanted))
+        self._active = (injector, len(wanted)) if wanted else None
         if strict:
-            self.strict.append(self._active)
-        return self._active
+            self.strict.append(injector)
+        return injector
 
     def __repr__(self) -> str:
-        if not self._planned or self._active is None:
+        if self._active is None:
             return "Faults(none active)"
-        waiting = self._active.unused_text()
-        return f"Faults({'; '.join(waiting) or f'{self._planned} active, none pending'})"
+        injector, planned = self._active
+        return f"Faults({'; '.join(injector.unused_text()) or f'{planned} active, none pending'})"

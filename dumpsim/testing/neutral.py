@@ -106,5 +106,5 @@ class NeutralTree:
                 node.source_address = self._replaced(node.source_address.encode()).decode()
         except (DecodeError, UnicodeDecodeError, AttributeError):
             return data
-        written: bytes = model.SerializeToString(deterministic=True)
+        written: bytes = model.SerializeToString()
         return written

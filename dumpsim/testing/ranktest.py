@@ -106,7 +106,7 @@ class RankTest:
         return [at for at, fault in enumerate(self._plan.faults) if fault in unused]
 
     def _never_struck(self, plan: "FaultPlan") -> list[str]:
-        size, texts = self._world.marked or 0, []
+        size, texts = self._world.jobs[-1].size, []
         for at, fault in enumerate(plan.faults):
             unused = [at in found for rank, found in self._unused.items() if fault.rank in (None, rank)]
             if fault.rank is not None and fault.rank >= size:
@@ -173,6 +173,4 @@ def kept_environment() -> Iterator[None]:
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
-        for name, value in before.items():
-            if os.environ.get(name) != value:
-                os.environ[name] = value
+        os.environ.update(before)

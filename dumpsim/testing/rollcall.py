@@ -4,6 +4,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -44,17 +45,17 @@ class RollCall:
         self.size = size
         self._since = time.monotonic()
         part = directory / f".rank_{rank}.{os.getpid()}"
-        self._lock = os.open(part, os.O_CREAT | os.O_RDWR, 0o600)
+        self._lock: int | None = os.open(part, os.O_CREAT | os.O_RDWR, 0o600)
         os.write(self._lock, str(os.getpid()).encode())
         fcntl.lockf(self._lock, fcntl.LOCK_EX)
         os.rename(part, directory / f"rank_{rank}.lock")
 
     def close(self) -> None:
         """Mark this rank as finished: it has no further tests."""
-        if self._lock >= 0:
+        if self._lock is not None:
             self.say("left")
             os.close(self._lock)
-            self._lock = -1
+            self._lock = None
 
     # ---------------------------------------------------------------- messages
     def say(self, what: str, text: str = "") -> None:
@@ -65,10 +66,8 @@ class RollCall:
         """Return the messages of the ranks on a topic, by rank."""
         found = {}
         for rank in range(self.size) if ranks is None else ranks:
-            try:
+            with suppress(FileNotFoundError):
                 found[rank] = (self.directory / f"{what}.{rank}").read_text("utf-8")
-            except FileNotFoundError:
-                continue
         return found
 
     def stop(self, reason: str) -> str:
@@ -83,7 +82,7 @@ class RollCall:
         return self.stopped() or reason
 
     def stopped(self) -> str:
-        """Return why the job has ended; None while it runs."""
+        """Return why the job has ended; "" while it runs."""
         try:
             return (self.directory / "stopped").read_text("utf-8")
         except FileNotFoundError:
@@ -94,24 +93,20 @@ class RollCall:
         """Return the ranks whose processes or tests have ended, with their processes."""
         return {rank: name for rank in (range(self.size) if ranks is None else ranks) if (name := self._gone(rank))}
 
-    def _gone(self, rank: int) -> str:
+    def _gone(self, rank: int) -> str | None:
         if rank == self.rank:
-            return ""
-        path = self.directory / f"rank_{rank}.lock"
+            return None
         try:
-            descriptor = os.open(path, os.O_RDWR)
+            with open(self.directory / f"rank_{rank}.lock", "rb") as file:
+                fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several ranks may check at once
+                process = file.read().decode()
         except FileNotFoundError:
             late = time.monotonic() - self._since > _START_S
-            return f"worker gw{rank}, which has not started" if late else ""
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several ranks may check at once
-            process = os.read(descriptor, 20).decode()
-            left = bool(self.said("left", [rank]))
-            return f"worker gw{rank}, whose tests have ended" if left else f"worker gw{rank}, process {process}"
+            return f"worker gw{rank}, which has not started" if late else None
         except (BlockingIOError, PermissionError):
-            return ""
-        finally:
-            os.close(descriptor)
+            return None
+        left = self.said("left", [rank])
+        return f"worker gw{rank}, whose tests have ended" if left else f"worker gw{rank}, process {process}"
 
     @staticmethod
     def wait(done: Callable[[], bool]) -> None:
@@ -138,5 +133,5 @@ class RollCall:
         return part
 
     def _write(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         os.rename(self._part(text), path)

@@ -168,8 +168,8 @@ def _arrays(name: str, own: Array, other: Array, tolerance: Tolerance) -> Iterat
         equal = (own.reshape(-1) == other.reshape(-1)) | (np.isnan(a) & np.isnan(b))
         distance = np.abs(a - b)
         if not tolerance.exact:
-            equal |= distance <= tolerance.atol + tolerance.rtol * np.abs(b)
-            equal &= np.isfinite(a) == np.isfinite(b)
+            near = distance <= tolerance.atol + tolerance.rtol * np.abs(b)
+            equal |= near & np.isfinite(a) & np.isfinite(b)
     count = int(equal.size - np.count_nonzero(equal))
     if not count:
         if tolerance.exact and own.tobytes() != other.tobytes():

@@ -660,6 +660,8 @@ def test_a_device_tensor_has_at_most_a_gibibyte_or_4096_times_the_bytes_of_the_h
     for shape, c0 in (((5, 1, 1, 1), 16384), ((135_000, 2, 1, 1), 91)):  # the second grows 4140.5 times
         with pytest.raises(FormatError, match="would take"):
             to_device(np.ones(shape, np.int8), "C1HWNCoC0", c0=c0)
+    with pytest.raises(FormatError, match="out is"):  # the size, 4096 times that of the host, is allowed
+        to_device(np.ones((270_000, 1, 1, 1), np.int8), "C1HWNCoC0", c0=64, out=np.empty(0, np.int8))
 
 
 def test_device_shapes_of_layouts_in_blocks():

@@ -195,6 +195,8 @@ def test_a_binary_file_is_compared_by_tensor(place):
     ]
     place.write(name, binary(array(1, 2)))
     assert place.differences() == [f"{name} output.0: missing"]
+    place.write(name, binary(array(1, 2), array(3, 4), array(5)))
+    assert place.differences() == [f"{name} output.1: extra"]
 
 
 def test_other_files_are_compared_by_byte(place):

@@ -60,6 +60,38 @@ def test_a_rank_leaves_once(tmp_path):
     assert not (tmp_path / "left.0").exists()
 
 
+def test_another_process_sees_how_long_a_rank_lasts(tmp_path):
+    """The locks of this process never block itself."""
+
+    def seen():
+        ends = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                open_files = len(os.listdir("/proc/self/fd"))
+                found = [RollCall(tmp_path, rank=1, size=2).lost() for _ in range(3)]
+                assert found[0] == found[2]
+                assert len(os.listdir("/proc/self/fd")) == open_files + 3  # its own locks
+                os.write(ends[1], repr(found[0]).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(ends[1])
+        with open(ends[0], "rb") as file:
+            return file.read().decode()
+
+    roll = RollCall(tmp_path, rank=0, size=2)
+    assert seen() == "{}"
+    roll.close()
+    assert seen() == "{0: 'worker gw0, whose tests have ended'}"
+
+
+def test_waiting_ends_with_its_condition():
+    left = [False, False, True]
+    RollCall.wait(lambda: left.pop(0))
+    assert left == []
+
+
 def test_two_ranks_see_at_once_that_a_third_has_ended(tmp_path):
     (tmp_path / "rank_1.lock").write_text("77")  # nobody holds it
     ready, done = os.pipe(), os.pipe()

@@ -24,7 +24,8 @@ EXACT = Tolerance()
         (1.0, 1.0, 0, 0, True), (NAN, NAN, 0, 0, True), (NAN, 1.0, 0, INF, False), (1.0, NAN, 0, INF, False),
         (INF, INF, 0, 0, True), (INF, -INF, 0, INF, False), (INF, 1.0, 0, INF, False), (1.0, INF, 1, INF, False),
         (1.5, 1.0, 0, 0.5, True), (1.51, 1.0, 0, 0.5, False), (-3.0, -2.0, 0.5, 0, True), (-2.0, -3.5, 0.5, 0, True),
-        (3.0, 2.0, 0.25, 0.5, True), (3.01, 2.0, 0.25, 0.5, False), (1e-9, 0.0, 9, 0, False),
+        (INF, -INF, 1, 0, False), (-INF, INF, 1, 1, False), (1.0, -INF, 1, 0, False), (-INF, 1.0, 1, 0, False),
+        (NAN, INF, 1, 0, False), (3.0, 2.0, 0.25, 0.5, True), (3.01, 2.0, 0.25, 0.5, False), (1e-9, 0.0, 9, 0, False),
     ],
 )  # fmt: skip
 def test_numbers_are_close_as_numpy_has_it(value, golden, rtol, atol, close):
@@ -122,6 +123,21 @@ def test_rows_and_cells_of_statistics_are_named():
         "s.csv: row Mul b output.1: Data Size 8 -> 9"
     ]
     assert list(_text("s.csv", golden + "\r\n", golden + "\n", EXACT)) == []
+
+
+def test_text_with_the_titles_of_statistics_on_one_side_is_compared_by_line():
+    table = f"{HEAD}\nAdd,a,0,0,1,output,0\n"
+    for own, golden in (("", table), (table, ""), ("a,b\n", table), (table, "a,b\n")):
+        (text,) = _text("s.csv", own, golden, EXACT)
+        assert text.startswith("--- golden/s.csv\n+++ dump/s.csv\n@@ ")
+
+
+def test_a_row_may_end_anywhere():
+    row = ["Add", "a", "0", "0", "1", "output", "0", "8", "float32", "2"]
+    for length in range(len(row) + 1):
+        (line,) = _text("s.csv", HEAD, f"{HEAD}\n{','.join(row[:length])}\n", EXACT)
+        names = dict.fromkeys((0, 1, 5, 6), "") | dict(enumerate(row[:length]))
+        assert line == f"s.csv: row {names[0]} {names[1]} {names[5]}.{names[6]}: missing"
 
 
 def test_rows_that_are_cut_are_named_by_what_they_have():

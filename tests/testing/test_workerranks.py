@@ -5,6 +5,7 @@ import os
 import pickle
 import unittest
 from base64 import b64encode
+from types import SimpleNamespace
 
 import pytest
 
@@ -177,6 +178,46 @@ def test_the_first_rank_stays_until_nobody_needs_it(ranks, others):
     ranks._await_ends()
 
 
+def waits(ranks, monkeypatch, *steps):
+    """Have the ranks wait until each step has happened, and no shorter."""
+    left = list(steps)
+
+    def wait(done):
+        if left:
+            assert not done()
+            left.pop(0)()
+        assert done()
+
+    monkeypatch.setattr(ranks._roll, "wait", wait)
+    return left
+
+
+def test_a_meeting_waits_for_a_rank_that_runs(ranks, others, monkeypatch):
+    others.meet(1, 0, "golden", 1)
+    left = waits(ranks, monkeypatch, lambda: others.meet(2, 0, "golden", 2))
+    assert ranks.meet("golden") == {0: None, 1: 1, 2: 2}
+    assert left == []
+
+
+def test_the_first_rank_waits_for_those_that_use_its_hub(ranks, others, monkeypatch):
+    ranks._say_end(Outcome(rank=0, state="passed"))
+    others.end(1, "passed")
+    left = waits(ranks, monkeypatch, lambda: others.end(2, "failed"))
+    ranks._await_ends()
+    assert left == []
+
+
+def test_the_lock_of_a_lost_process_may_take_a_moment(ranks, others, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(workerranks, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    left = waits(ranks, monkeypatch, lambda: now.append(now.pop() + 1))  # nobody has ended
+    assert ranks._await_lost() == ""
+    assert left == []
+    left = waits(ranks, monkeypatch, lambda: others.die(2))
+    assert ranks._await_lost() == f"rank 2 (worker gw2, process 77) ended in {NODE}"
+    assert left == []
+
+
 def test_an_error_at_a_meeting_is_shown_at_the_line_of_the_test(ranks, others, alone):
     others.end(1, "failed", "KeyError")
     with pytest.raises(RankStopped) as stopped:
@@ -261,3 +302,78 @@ def test_an_error_of_the_last_tasks_is_the_ranks(alone):
     with pytest.raises(OSError, match="disk full"):
         ranks.run(body)
     assert ranks.outcomes[0].line() == "failed: OSError: disk full"
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """The first of two ranks, which serves both."""
+    roll = RollCall(tmp_path, rank=0, size=2)
+    token = f"{os.getpid():016x}-pair"
+    yield WorkerRanks(roll, "test-0", NODE, 2, token=token, settings=RunSettings(), environment={})
+    roll.close()
+
+
+def test_no_body_begins_before_all_ranks_are_ready(pair, others):
+    others.say(1, "test-0/reported", "failed its setup")
+    ran = []
+    with pytest.raises(RankStopped, match="rank 1 has failed its setup before the test's body"):
+        pair.run(lambda: ran.append(1))
+    assert ran == []
+
+
+def test_the_hub_of_the_first_rank_serves_until_the_others_have_ended(pair, others, monkeypatch):
+    others.say(1, "test-0/ready")
+    steps = iter([lambda: None, lambda: others.end(1, "passed")])  # ready at once, the end comes later
+
+    def wait(done):
+        step = next(steps)
+        first = done()
+        step()
+        assert done()
+        seen.append(first)
+
+    seen = []
+    monkeypatch.setattr(pair._roll, "wait", wait)
+    assert pair.run(lambda: 5) == [5]
+    assert seen == [True, False]
+
+
+def test_an_error_of_the_device_names_the_rank_that_was_lost(pair, others, monkeypatch):
+    monkeypatch.setattr(workerranks, "_PARTING_S", 0.0)
+    others.say(1, "test-0/ready")
+
+    def body():
+        others.die(1)
+        raise DeviceError("no data came")
+
+    with pytest.raises(DeviceError, match="no data came") as caught:
+        pair.run(body)
+    assert f"rank 1 (worker gw1, process 77) ended in {NODE}" in caught.value.__notes__
+    assert pair.outcomes[0].state == "failed"
+
+
+@pytest.mark.parametrize("error", [None, pytest.skip.Exception("no"), ValueError("x")])
+def test_a_rank_leaves_the_job_at_its_end(alone, monkeypatch, error):
+    """Otherwise the hub would take it for one that was lost."""
+    ranks, _ = alone
+    left, clients = [], []
+    connect = workerranks.connect
+
+    def joined(*arguments, **options):
+        clients.append(connect(*arguments, **options))
+        leave = clients[0].leave
+        monkeypatch.setattr(clients[0], "leave", lambda error=None: (left.append(error), leave(error)))
+        return clients[0]
+
+    monkeypatch.setattr(workerranks, "connect", joined)
+
+    def body():
+        if error is not None:
+            raise error
+
+    if error is None:
+        ranks.run(body)
+    else:
+        with pytest.raises(type(error)):
+            ranks.run(body)
+    assert left == [error if isinstance(error, ValueError) else None]

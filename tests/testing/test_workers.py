@@ -105,6 +105,12 @@ def test_a_rank_that_failed_by_another_one_is_not_at_fault(worker):
         2: failed(one, "mine", time=3.0, culprit=0),
     }
     assert one._merge(found, [])[1].longreprtext.startswith("mine\n")
+    found = {
+        0: failed(one, "of another", time=1.0, culprit=2),
+        1: failed(one, "mine", time=2.0),
+        2: passed(one, time=3.0),
+    }
+    assert one._merge(found, [])[1].longreprtext.startswith("mine\n")
     found = {0: failed(one, "of another", time=1.0, culprit=7), 1: passed(one, time=2.0)}
     assert one._merge(found, [])[1].longreprtext.startswith("of another\n")
 
@@ -350,6 +356,26 @@ def test_another_rank_reports_nothing_and_every_test_has_a_number(worker, inner,
         assert one.roll.said(f"test-{number}/reported") == {1: "failed"}
         told = json.loads(one.roll.said(f"test-{number}/outcome")[1])
         assert (told["outcome"], told["end"], told["lines"]["setup"]) == (None, {}, "no fixture")
+
+
+def test_the_report_waits_for_every_rank(worker, inner, tmp_path, monkeypatch):
+    one = worker()
+    others(tmp_path, arrived_1=NAME)
+
+    def wait(done):
+        assert not done()
+        others(tmp_path, outcome_1=json.dumps(failed(one, "bad", time=1.0)))
+        assert done()
+
+    monkeypatch.setattr(one.roll, "wait", wait)
+    item = inner(pytest.mark.ranks(2), outcome=Outcome(rank=0, state="passed"), worker=one)
+    assert one.pytest_runtest_protocol(item, None) is True
+    assert ends(logged(item)) == FAILED
+
+
+def test_a_worker_whose_tests_have_ended_says_so(worker, tmp_path):
+    worker("gw1").pytest_sessionfinish()
+    assert (tmp_path / "left.1").exists()
 
 
 def test_a_rank_that_the_test_does_not_want_skips_it_unseen(worker, inner):
