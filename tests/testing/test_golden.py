@@ -1,19 +1,27 @@
 """Golden trees: what the comparison reports, and how trees are written."""
 
+import itertools
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dumpsim
 from dumpsim.codecs.dumpdata import DumpData, Item, dtype_number, format_number, header
 from dumpsim.codecs.irproto import encode
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError
 from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
+from dumpsim.core.partname import CLAIM, part_name
+from dumpsim.testing import golden as module
+from dumpsim.testing.dump_dir import DumpDir
 from dumpsim.testing.golden import Golden
+from dumpsim.testing.localranks import LocalRanks
+from dumpsim.testing.rankworld import RankWorld
 
 STATISTICS = """Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,L2Norm Value,MD5
 Log,Default_Log-op0,0,0,1700000000000296,input,0,8,float32,"(2)",1,1.5,aa
@@ -327,6 +335,161 @@ def test_a_failure_shows_a_screen_of_differences(place):
         "to make this dump the golden tree: pytest --update-golden 'test_x.py::test_y'",
     ]
     assert "    and 162 more lines" in lines
+
+
+def test_a_failure_counts_what_it_does_not_show(place):
+    """Twenty differences, and forty lines of each."""
+    golden, target = Golden(place.directory, test="t.py::test_y"), place.directory / "dump"
+    hint = "to make this dump the golden tree: pytest --update-golden 't.py::test_y'"
+    for count, lines in itertools.product((1, 2, 19, 20, 21, 30), (0, 1, 39, 40, 41, 60)):
+        texts = ["\n".join([f"file {at}", *(f"line {n}" for n in range(lines))]) for at in range(count)]
+        wanted = [f"{count} difference{'s' if count > 1 else ''} from the golden tree {target} (golden -> dump):"]
+        for at in range(min(count, 20)):
+            wanted += [f"  file {at}", *(f"    line {n}" for n in range(min(lines, 40)))]
+            wanted += [f"    and {lines - 40} more lines"] * (lines > 40)
+        wanted += [f"  and {count - 20} more"] * (count > 20)
+        assert golden._message(texts, target).split("\n") == [*wanted, hint]
+
+
+def test_a_test_without_a_golden_tree_fails_with_the_way_to_write_it(place):
+    place.write("a.json", "{}")
+    with pytest.raises(pytest.fail.Exception) as failure:
+        Golden(place.directory, test="t.py::test_y")(place.dump)
+    assert str(failure.value) == (
+        f"no golden tree yet: {place.directory / 'dump'}\n"
+        "to make this dump the golden tree: pytest --update-golden 't.py::test_y'"
+    )
+    assert failure.value.pytrace is False
+    assert not place.directory.exists()
+
+
+def test_a_tree_that_cannot_be_written_leaves_nothing(place, monkeypatch):
+    def fail(part, target):
+        assert (part / "a.json").read_text() == "{}"
+        raise OSError("disk full")
+
+    place.write("a.json", "{}")
+    monkeypatch.setattr(module, "_swap", fail)
+    with pytest.raises(OSError, match="disk full"):
+        place.update()
+    assert list(place.directory.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_not_in_the_way(place, monkeypatch):
+    place.write("a.json", "{}")
+    monkeypatch.setattr(module, "_COUNTER", itertools.count(7))
+    left = place.directory / f".dump.{os.getpid()}-7"
+    left.mkdir(parents=True)
+    (left / "b.json").touch()
+    assert place.update()
+    assert [path.name for path in place.directory.iterdir()] == ["dump"]
+    assert [path.name for path in (place.directory / "dump").iterdir()] == ["a.json"]
+
+
+def test_the_directory_of_the_package_has_a_placeholder(place):
+    root = Path(dumpsim.__file__).resolve().parents[1]
+    place.write("a.ir", f"In file {root}/train.py:3 and {place.dump}/b")
+    place.update()
+    assert (place.directory / "dump" / "a.ir").read_text() == "In file <dumpsim>/train.py:3 and <dump>/b"
+
+
+def test_unfinished_files_are_no_part_of_a_tree(place):
+    place.write("a.json", "{}")
+    for name in (part_name(), f"x/{part_name()}", f"{CLAIM}owner"):
+        place.write(name, "half")
+    place.update()
+    assert sorted(path.name for path in (place.directory / "dump").rglob("*")) == ["a.json"]
+
+
+@pytest.mark.parametrize("reason", ["", "nothing ran"])
+@pytest.mark.parametrize("tensors", [False, True])
+def test_a_dump_without_tensors_is_refused_if_it_should_have_them(place, reason, tensors):
+    dump = DumpDir(place.dump, {}.__setitem__, why_nothing=lambda: reason)
+    dump.configure()
+    place.write("graphs/a.ir", "x")
+    if tensors:
+        place.write(NPY.format(1700000000000321), array(1))
+    golden = Golden(place.directory, update=True)
+    if reason and not tensors:
+        with pytest.raises(BadInputError, match="holds no tensors: nothing ran"):
+            golden(dump)
+        assert not place.directory.exists()
+    else:
+        golden(dump)
+        assert Golden(place.directory).differences(dump) == []
+
+
+# ---------------------------------------------------------------- ranks
+def on_ranks(folder, paths, names=None, *, update=False):
+    """Compare a directory on each rank; returns the files of the golden trees."""
+    world = RankWorld(folder, LocalRanks)
+    golden = Golden(folder / "golden", update=update, test="t.py::test_y", world=world)
+
+    def body():
+        rank = world.rank
+        golden(folder / paths[rank], *([] if names is None else [names[rank]]))
+
+    world.run(body, len(paths))
+    return sorted(path.relative_to(golden.directory).as_posix() for path in golden.directory.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("paths", "names", "files"),
+    [
+        ("a", None, ["dump/a.json"]), ("aa", None, ["dump/a.json"]), ("aaa", ["dump", "x", "x"], ["dump/a.json",
+         "x/a.json"]), ("ab", None, ["dump/rank_0/a.json", "dump/rank_1/b.json"]),
+        ("aba", None, ["dump/rank_0/a.json", "dump/rank_1/b.json"]),
+        ("cbb", None, ["dump/rank_0/c.json", "dump/rank_1/b.json"]),
+        ("ab", ["x", "y"], ["x/a.json", "y/b.json"]),
+        ("abc", ["x", "y", "x"], ["x/rank_0/a.json", "x/rank_2/c.json", "y/b.json"]),
+    ],
+)  # fmt: skip
+def test_ranks_with_one_directory_compare_one_tree(tmp_path, paths, names, files):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.json").write_text("{}")
+    assert on_ranks(tmp_path, paths, names, update=True) == files
+    assert on_ranks(tmp_path, paths, names) == files  # equal
+    (tmp_path / paths[-1] / f"{paths[-1]}.json").write_text("[]")
+    with pytest.raises(pytest.fail.Exception, match=rf"(?s)^1 difference .*{paths[-1]}.json"):
+        on_ranks(tmp_path, paths, names)
+
+
+def test_a_rank_that_differs_stops_the_others_in_golden(tmp_path):
+    for name in ("mine", "golden/dump"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.json").write_text(name)
+    world, after = RankWorld(tmp_path, LocalRanks), []
+    golden = Golden(tmp_path / "golden", world=world)
+
+    def body():
+        golden(tmp_path / "mine")
+        after.append(world.rank)
+
+    with pytest.raises(pytest.fail.Exception, match="1 difference from"):
+        world.run(body, 3)
+    assert after == []
+
+
+def test_a_name_is_compared_once_by_each_rank(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    world = RankWorld(tmp_path, LocalRanks)
+    golden = Golden(tmp_path / "golden", update=True, world=world)
+    for name, first in (
+        ("x", lambda: golden(tmp_path, "x")),
+        ("y", lambda: world.run(lambda: golden(tmp_path, "y"), 1)),
+    ):
+        first()
+        for size in (1, 2):
+            with pytest.raises(BadInputError, match=f"has already compared a tree '{name}'"):
+                world.run(lambda name=name: golden(tmp_path, name), size)
+
+    def twice():
+        golden(tmp_path, "z")
+        golden(tmp_path, "z")
+
+    with pytest.raises(BadInputError, match="has already compared a tree 'z'"):
+        world.run(twice, 2)
 
 
 def test_a_name_is_compared_once_in_a_test(place):

@@ -1,13 +1,16 @@
 """Small pieces of the plugin, called directly."""
 
+import importlib
 import io
 import json
+import random
 import sys
 import unittest
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dumpsim.core.errors import BadInputError, DeviceError, DumpConfigError
@@ -16,14 +19,17 @@ from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task, TaskKind
+from dumpsim.emulate import ALIASES, AliasFinder
 from dumpsim.runtime.session import Session
 from dumpsim.testing.dump_dir import DumpDir
 from dumpsim.testing.faults import Faults
 from dumpsim.testing.golden import Golden, _plain, place
+from dumpsim.testing.imports import aliased
 from dumpsim.testing.localranks import LocalRanks, _below, _noted, short
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.outcome import Outcome, output_sections, rank_sections
 from dumpsim.testing.plugin import _faults, _register_workers, _settings
+from dumpsim.testing.randomness import restored
 from dumpsim.testing.rankoutput import RankCapture, RankOutput
 from dumpsim.testing.ranks import _meant, asked, check, marker_of, misspelt, named, sizes
 from dumpsim.testing.rankworld import RankWorld
@@ -333,11 +339,68 @@ def test_fields_and_values_of_a_config_are_checked_where_they_are_given(tmp_path
     with pytest.raises(DumpConfigError, match=r"dump_dir\.configure\(dump_mode=\.\.\.\): "):
         dump.configure(dump_mode=77)
     assert list(tmp_path.iterdir()) == []
-    dump.configure(saved_dat="full", dump_mode=77, check=False)
+    with pytest.raises(DumpConfigError, match=r"^dump_dir\.configure\(dump_mode=\.\.\.\): "):
+        dump.configure(saved_data="full", dump_mode=77, e2e={"enable": True})
+    path = dump.configure(saved_dat="full", dump_mode=77, check=False)
+    assert path.read_text().startswith('{\n  "common_dump_settings": {\n    "op_debug_mode": 0,\n')  # to be read
+
+
+def test_a_meeting_of_ranks_waits_for_the_tasks_of_each():
+    world, ran = RankWorld(Path("."), LocalRanks), []
+
+    def body():
+        device = Device(chip("910B"), rank=world.rank, scheduler=current().world.get(Scheduler), environment={})
+        task = Task(kind=TaskKind.AICORE, name="a", work=lambda task, rank=world.rank: ran.append(rank))
+        device.stream(0).launch(task)
+        world.barrier()
+        return sorted(ran)
+
+    assert world.run(body, 3) == [[0, 1, 2]] * 3
+
+
+def test_global_generators_go_on_where_they_were():
+    def draw():
+        return random.random(), float(np.random.random())
+
+    @restored()
+    def fail():
+        random.seed(1)
+        np.random.seed(1)
+        raise KeyError
+
+    state = random.getstate(), np.random.get_state()
+    with restored():
+        first = draw()
+        with pytest.raises(KeyError):
+            fail()
+        assert draw() != first
+    assert draw() == first
+    random.setstate(state[0])
+    np.random.set_state(state[1])
+
+
+def test_modules_of_a_real_mindspore_are_put_back(monkeypatch):
+    real = {name: ModuleType(name) for name in ("mindspore", "mindspore.nn", "troubleshooter")}
+    for name, module in real.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ALIASES}
+    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if not isinstance(one, AliasFinder)])
+    finders = list(sys.meta_path)
+    with aliased():
+        emulation = importlib.import_module("mindspore")
+        assert emulation is not real["mindspore"]
+        assert emulation.Tensor([1.0]).shape == (1,)
+        with aliased():  # inside, nothing changes
+            assert importlib.import_module("mindspore") is emulation
+        assert importlib.import_module("mindspore") is emulation
+    after = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ALIASES}
+    assert after == before
+    assert sys.meta_path == finders
 
 
 def test_faults_say_how_many_are_active():
     faults = Faults(Session(RunSettings(device="cpu"), environment={}))
+    assert repr(faults) == "Faults(none active)"
     injector = faults({"kind": "overflow", "op": "Add"}, {"kind": "overflow", "op": "Add"})
     assert faults.strict == [injector]
     injector.launch("Add", "Default/Add-op0")
