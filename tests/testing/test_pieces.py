@@ -17,6 +17,7 @@ from dumpsim.core.errors import BadInputError, DeviceError, DumpConfigError
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
+from dumpsim.device.faults import make_plan
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.device.task import Task, TaskKind
 from dumpsim.emulate import ALIASES, AliasFinder
@@ -28,7 +29,14 @@ from dumpsim.testing.imports import aliased
 from dumpsim.testing.localranks import LocalRanks, _below, _noted, short
 from dumpsim.testing.neutral import NeutralTree
 from dumpsim.testing.outcome import Outcome, output_sections, rank_sections
-from dumpsim.testing.plugin import _faults, _register_workers, _settings
+from dumpsim.testing.plugin import (
+    _faults,
+    _refuse_unused,
+    _register_workers,
+    _settings,
+    pytest_configure,
+    pytest_runtest_setup,
+)
 from dumpsim.testing.randomness import restored
 from dumpsim.testing.rankoutput import RankCapture, RankOutput
 from dumpsim.testing.ranks import _meant, asked, check, marker_of, misspelt, named, sizes
@@ -247,6 +255,13 @@ def test_settings_of_a_test_are_those_of_its_markers_the_inner_one_first():
     assert _settings(Node(*inner)) == (
         RunSettings(manifest=None, quiet=True, chip="910A", seed=3), {"A": "1", "B": "2"}
     )  # fmt: skip
+    for wrong, said in (
+        ({"chip": "910X"}, r"^@pytest.mark.npu\(chip=\.\.\.\): .*'910X'"),
+        ({"overrides": {"no_such": 1}}, r"^@pytest.mark.npu\(overrides=\.\.\.\): "),
+        ({"chpi": "910A"}, r"^@pytest.mark.npu: unknown setting 'chpi'.*did you mean 'chip'"),
+    ):  # fmt: skip
+        with pytest.raises(BadInputError, match=said):
+            _settings(Node(npu(**wrong)))
     with pytest.raises(pytest.UsageError, match=r"such as device='gpu'; got \('gpu',\)"):
         _settings(Node(npu("gpu")))
 
@@ -294,6 +309,85 @@ def test_a_session_has_as_many_ranks_as_workers():
         with pytest.raises(pytest.UsageError, match=f"^--dumpsim-ranks=xdist: {said}"):
             _register_workers(config)
         assert config.registered == []
+
+
+class StartingConfig(Config):
+    """The options of a session that starts, and what it cleans up at its end."""
+
+    def __init__(self, **options):
+        super().__init__("no")
+        self.options |= {"dumpsim_ranks": "local", "dumpsim_imports": "fixtures"} | options
+        self.lines, self.cleanups = [], []
+
+    def getini(self, name):
+        return self.options[name]
+
+    def addinivalue_line(self, name, line):
+        self.lines.append((name, line.partition(":")[0].partition("(")[0]))
+
+    def add_cleanup(self, function):
+        self.cleanups.append(function)
+
+
+def test_a_session_may_find_the_emulation_until_its_end(monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if not isinstance(one, AliasFinder)])
+    before = list(sys.meta_path)
+    for when, finders in (("fixtures", 0), ("session", 1)):
+        session = StartingConfig(dumpsim_imports=when)
+        pytest_configure(session)
+        assert session.lines == [("markers", name) for name in ("npu", "faults", "ranks")]
+        assert [isinstance(one, AliasFinder) for one in sys.meta_path].count(True) == finders
+        assert len(session.cleanups) == finders
+        for cleanup in session.cleanups:
+            cleanup()
+        assert sys.meta_path == before
+    for options, said in (
+        ({"dumpsim_imports": "sesion"}, "dumpsim_imports: 'sesion' is not one of fixtures, session"),
+        ({"dumpsim_ranks": "xdst"}, "--dumpsim-ranks: 'xdst' is not one of local, xdist (did you mean 'xdist'?)"),
+        ({"dumpsim_ranks": "xdist"}, "--dumpsim-ranks=xdist: pytest-xdist is not installed, or switched off"),
+    ):  # fmt: skip
+        with pytest.raises(pytest.UsageError) as caught:
+            pytest_configure(StartingConfig(**options))
+        assert str(caught.value) == said
+
+
+def test_a_worker_of_a_run_on_ranks_is_registered(tmp_path):
+    config = Config("each", "xdist")
+    config.workerinput = {
+        "dumpsim_ranks": {"directory": str(tmp_path), "size": 2}, "workerid": "gw2", "testrunuid": "t"
+    }  # fmt: skip
+    _register_workers(config)
+    ((worker, name),) = config.registered
+    assert (worker.rank, worker.size, worker.directory, name) == (2, 2, tmp_path, "dumpsim-worker")
+
+
+def test_a_wrong_marker_fails_the_setup_in_one_line(request):
+    for mark, fixtures, wanted in ((RANKS("two"), [], None), (RANKS(2), ["a"], ["world", "a"]),
+                                   (RANKS(2), ["world"], ["world"]), (pytest.mark.slow, ["a"], ["a"])):  # fmt: skip
+        item = pytest.Function.from_parent(request.node.parent, name="test_net", callobj=lambda: None)
+        item.add_marker(mark)
+        item.fixturenames = fixtures
+        if wanted is None:
+            with pytest.raises(pytest.fail.Exception, match="'two' is not a number of ranks") as caught:
+                pytest_runtest_setup(item)
+            assert caught.value.pytrace is False
+        else:
+            pytest_runtest_setup(item)
+            assert item.fixturenames == wanted
+
+
+def test_faults_that_never_struck_fail_a_test_in_one_line():
+    session = Session(RunSettings(device="cpu"), environment={})
+    injector = session.inject(make_plan([{"kind": "overflow", "op": name} for name in ("Add", "Sub")]))
+    injector.launch("Add", "Default/Add-op0")
+    with pytest.raises(pytest.fail.Exception) as caught:
+        _refuse_unused(injector)
+    assert str(caught.value) == (
+        "faults that never struck: overflow of 'Sub' never struck: 0 launches matched, it waits for launch 1"
+    )
+    assert caught.value.pytrace is False
+    injector.launch("Sub", "Default/Sub-op0")
+    _refuse_unused(injector)
 
 
 # ---------------------------------------------------------------- fixtures

@@ -68,6 +68,27 @@ def test_output_of_a_rank_that_fails_is_kept(tmp_path):
     assert all(entry.ishidden(caught) for entry in own)
 
 
+def test_each_rank_that_fails_shows_the_lines_of_the_test(tmp_path):
+    ranks = OnRanks(tmp_path, 2)
+
+    def body():
+        if ranks.world.rank == 1:
+            raise ValueError("first")
+        try:
+            ranks.world.barrier()
+        except BaseException:  # it is stopped
+            raise KeyError("second") from None
+
+    with pytest.raises(ValueError, match="first"):
+        ranks(body)
+    for outcome, kind in zip(ranks.world.jobs[0].outcomes, (KeyError, ValueError), strict=True):
+        assert (outcome.state, type(outcome.error)) == ("failed", kind)
+        shown = pytest.ExceptionInfo.from_exception(outcome.error)
+        own = [entry for entry in shown.traceback if "/dumpsim/testing/" in str(entry.path)]
+        assert all(entry.ishidden(shown) for entry in own)
+        assert shown.traceback[-1].name == "body"
+
+
 def test_fixtures_of_a_rank_are_its_own(tmp_path, capsys):
     ranks, outer = OnRanks(tmp_path, 2), Session.current()
 
