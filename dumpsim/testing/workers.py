@@ -214,11 +214,7 @@ class Worker:
 
     def _merge_call(self, reports: Mapping[int, Any], found: Mapping[int, Any], absent: Sequence[Outcome]) -> Any:
         """Return the report of the rank at fault, with a section for each rank."""
-        outcomes = [
-            Outcome(rank=rank, **(one["outcome"] or {"state": one["lines"].get("setup") or "not started"}))
-            for rank, one in found.items()
-        ]
-        outcomes += absent
+        outcomes = [*(Outcome(rank=rank, **(one["outcome"] or {})) for rank, one in found.items()), *absent]
         failed = [rank for rank in reports if found[rank]["end"].get("state") == "failed"]
         skipped = [rank for rank in reports if found[rank]["end"].get("state") == "skipped"]
 
