@@ -197,27 +197,29 @@ def _report(
     own = [a for a in accounts if not a["devices"] or a["rank"] % devices in a["devices"]] or accounts[:1]
     total = dumping_ranks(first["devices"], ranks or ran, devices)
     found = [project(account, steps=steps) for account in own]
-    largest = max(range(len(found)), key=lambda at: found[at].bytes)
 
-    def whole(name: str) -> tuple[int, int]:
-        each = [project(account, name, steps) for account in own if name in account["counts"]]
-        extra = max(total - len(each), 0)
-        taken = each[:total]
-        top = max(each, key=lambda one: one.bytes)
-        return sum(one.files for one in taken) + extra * top.files, sum(one.bytes for one in taken) + extra * top.bytes
+    def of_all(each: list[tuple[int, int]]) -> tuple[int, int]:
+        """Add up files and bytes of the ranks; those that did not run are like the largest."""
+        top = max(each, key=lambda amount: amount[1])
+        taken = [*each, *[top] * (total - len(each))][:total]
+        return sum(files for files, _ in taken), sum(size for _, size in taken)
 
-    files, size = whole("")
-    one = found[largest]
-    smaller = [{"change": name, "files": f, "bytes": b} for name in first["counts"] if name for f, b in [whole(name)]]
-    data = sorted(((k, v) for k, v in one.types.items() if k != OTHER), key=lambda item: -item[1][1])
+    files, size = of_all([(one.files, one.bytes) for one in found])
+    one = max(found, key=lambda one: one.bytes)
+    changes: dict[str, list[tuple[int, int]]] = {}
+    for name in first["counts"]:
+        counted = [project(account, name, steps) for account in own if name in account["counts"]]
+        changes[name] = [(p.files, p.bytes) for p in counted]
     if one.steps > 1:
-        smaller.append({"change": "iteration: one step", "files": total * (one.once[0] + one.step[0]),
-                        "bytes": total * (one.once[1] + one.step[1])})  # fmt: skip
+        changes["iteration: one step"] = [(p.once[0] + p.step[0], p.once[1] + p.step[1]) for p in found]
+    data = sorted((kind for kind in one.types if kind != OTHER), key=lambda kind: -one.types[kind][1])
     if len(data) > 1:
-        kind, (f, b) = data[0]
-        change = f"dump_mode: 1, kernels: all types but {kind}"
-        smaller.append({"change": change, "files": files - total * f, "bytes": size - total * b})
-    smaller = sorted((s for s in smaller if s["bytes"] < size), key=lambda s: s["bytes"])
+        without = [p.types.get(data[0], (0, 0)) for p in found]
+        changes[f"dump_mode: 1, kernels: all types but {data[0]}"] = [
+            (p.files - f, p.bytes - b) for p, (f, b) in zip(found, without, strict=True)
+        ]
+    counts = sorted(((name, of_all(each)) for name, each in changes.items()), key=lambda item: item[1][1])
+    smaller = [{"change": name, "files": f, "bytes": b} for name, (f, b) in counts if b < size]
     notes = [*first["dump"]["notes"]]
     if len({p.bytes for p in found}) > 1:
         notes.append("the ranks that ran differ; further ranks are assumed to be like the largest of them")
@@ -284,7 +286,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         lines += [f"  {count}: {reason}" for reason, count in report["skipped_in_measured_steps"].items()]
     if report["smaller"]:
         lines.append("smaller alternatives, the smallest first:")
-        whole = max(report["total"]["bytes"], 1)
+        whole = report["total"]["bytes"]  # above 0: something is smaller
         lines += [row(one["change"], one, f"{one['bytes'] / whole - 1:+.1%}") for one in report["smaller"]]
     return [*lines, *(f"note: {note}" for note in report["notes"])]
 

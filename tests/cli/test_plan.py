@@ -4,6 +4,7 @@ import json
 import re
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import dumprun
 import pytest
@@ -13,7 +14,9 @@ from dumpsim.analysis.projection import OTHER, chosen_steps, project
 from dumpsim.cli.app import app
 from dumpsim.cli.plan import _lines as lines_of
 from dumpsim.cli.plan import _report as report
+from dumpsim.cli.plan import _run as run_script
 from dumpsim.cli.plan import _time as time_of
+from dumpsim.core.settings import VARIABLE, RunSettings
 
 RANKS = """
     import numpy as np
@@ -305,9 +308,9 @@ def test_ranks_and_steps_that_did_not_run_are_those_of_the_largest_rank():
         "types": amounts(Add=(6, 1200), Mul=(3, 150), **{OTHER: (1, 100)}),
         "skipped_in_measured_steps": {"lives on the host": 2},
         "smaller": [
-            {"change": "dump_mode: 1, kernels: all types but Add", "files": 40 - 4 * 6, "bytes": total - 4 * 1200},
+            {"change": "dump_mode: 1, kernels: all types but Add", "files": 40 - 4 * 6, "bytes": 4 * 250},
             {"change": "less", "files": 4 * 3, "bytes": 4 * 300},
-            {"change": "iteration: one step", "files": 4 * 4, "bytes": 4 * 550},
+            {"change": "iteration: one step", "files": 4 * 4, "bytes": 350 + 3 * 550},
         ],
         "notes": ["a word", "the ranks that ran differ; further ranks are assumed to be like the largest of them",
                   "steps that did not run are assumed to be like the last one that ran"],
@@ -329,11 +332,38 @@ def test_ranks_and_steps_that_did_not_run_are_those_of_the_largest_rank():
         "not captured, in the steps that ran:",
         "  2: lives on the host",
         "smaller alternatives, the smallest first:",
-        "  dump_mode: 1, kernels: all types but Add         16 files      400 B  -92.3%",
+        "  dump_mode: 1, kernels: all types but Add         16 files     1.0 kB  -80.8%",
         "  less                                       12 files     1.2 kB  -76.9%",
-        "  iteration: one step                        16 files     2.2 kB  -57.7%",
+        "  iteration: one step                        16 files     2.0 kB  -61.5%",
         *(f"note: {note}" for note in found["notes"]),
     ]
+
+
+def test_ranks_that_are_none_of_those_that_dump_are_counted_like_the_first():
+    """Ranks 2 and 3 ran; devices 0 and 1 of each four dump, on two servers."""
+    found = report([account(2, 200), account(3, 400)], "net.py", None, 8, 4, [])
+    assert (found["dumping_ranks"], found["total"]) == (4, {"files": 4 * 4, "bytes": 4 * 350})
+
+
+def test_one_step_is_advice_for_more_than_one():
+    """Here the second step is smaller than the first."""
+    one = account(0, 200, measured=[0, 1])
+    one["counts"] = {"": {"steps": [[0, amounts(Add=(2, 200))], [1, amounts(Add=(1, 90))]], "skipped": {}}}
+    advice = [{"change": "iteration: one step", "files": 1, "bytes": 90}]
+    for steps in (1, 2, 3):
+        assert report([one], "net.py", steps, None, 8, [])["smaller"] == advice * (steps > 1)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_without_its_largest_type_each_rank_writes_what_is_left(ranks):
+    """Rank 0 has nothing of the type that is the largest of rank 1; what did not run is like the larger one."""
+    steps = (amounts(Mul=(2, 500)), amounts(Add=(3, 9000), Mul=(1, 40)))
+    counts = [{"": {"steps": [[0, step]], "skipped": {}}} for step in steps]
+    each = [account(rank, 0, devices=[], counts=count) for rank, count in enumerate(counts)]
+    assert report(each, "net.py", None, ranks, 8, [])["smaller"] == [
+        {"change": "dump_mode: 1, kernels: all types but Add", "files": 3 + (ranks - 2) * 2,
+         "bytes": 540 + (ranks - 2) * 500}
+    ]  # fmt: skip
 
 
 def test_a_plan_of_all_that_ran_says_no_more_than_that():
@@ -530,6 +560,26 @@ def test_a_plan_names_the_config_as_its_user_does(tmp_path, monkeypatch, path, s
     found = CliRunner().invoke(app, ["plan", "-m", "pack", "word"])
     assert (found.exit_code, found.stdout, found.stderr) == (3, "", "")
     assert asked[-1] == (["-m", "pack", "word"], None, dict.fromkeys(given), 2, None)
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 0), (3, 3), (-1, 129), (-9, 137)])
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_a_script_is_run_quietly_and_leaves_the_accounts_of_its_ranks(tmp_path, monkeypatch, ranks, status, code):
+    config = tmp_path / "c.json"
+    config.write_text("{}")
+
+    def run(words, *, env, **_):
+        assert words[1:] == ["-m", "dumpsim.emulate.localjob", "2"] * (ranks is not None) + ["net.py", "x"]
+        settings = RunSettings.from_text(env[VARIABLE])
+        assert (settings.quiet, settings.manifest, settings.plan_steps, settings.seed) == (True, None, 5, 7)
+        assert env["MINDSPORE_DUMP_CONFIG"] == str(config)
+        for rank in (10, 9, 2):
+            (Path(settings.plan) / f"{rank}.json").write_text(json.dumps({"rank": rank}))
+        return SimpleNamespace(returncode=status)
+
+    monkeypatch.setattr("dumpsim.cli.plan.subprocess", SimpleNamespace(run=run))
+    accounts = [{"rank": rank} for rank in (2, 9, 10)]
+    assert run_script(["net.py", "x"], config, {"seed": 7, "chip": None}, 5, ranks) == (accounts, code)
 
 
 def test_a_script_that_is_killed_has_the_exit_code_of_a_shell(tmp_path):
