@@ -38,7 +38,6 @@ class _RankExit(Exception):
     """A rank ended with an exit code other than 0."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"exit code {code}")
         self.code = code
 
 
@@ -119,7 +118,7 @@ class LocalJob:
             main.__loader__ = SourceFileLoader("__main__", main.__file__)
             if self._code is None:
                 with open(main.__file__, "rb") as file:
-                    self._code = compile(file.read(), main.__file__, "exec", dont_inherit=True)
+                    self._code = compile(file.read(), main.__file__, "exec")
             code = self._code
         exec(code, vars(main))
 
@@ -129,7 +128,7 @@ class LocalJob:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
-        if spec is None or spec.loader is None or spec.origin is None:
+        if spec is None or spec.origin is None:
             raise BadInputError(f"the module {name!r} does not exist", where="-m", code="DS-RUN-001")
         code: CodeType | None = getattr(spec.loader, "get_code", lambda _: None)(spec.name)
         if code is None:

@@ -70,7 +70,9 @@ def test_lines_have_their_rank_in_front_unless_there_is_one_alone(run):
 def test_a_module_that_cannot_run_is_said(run, tmp_path):
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "__init__.py").write_text("")
-    for name, why in (("bare", "does not exist"), ("nowhere", "does not exist"), ("math", "has no code to run")):
+    (tmp_path / "nested" / "__main__").mkdir(parents=True)  # two packages without __init__.py
+    names = dict.fromkeys(("bare", "nested", "nowhere"), "does not exist") | {"math": "has no code to run"}
+    for name, why in names.items():
         code, _, err = run("", "-m", name, ranks=1)
         assert (code, any(f"-m: the module {name!r} {why} [DS-RUN-001]" in line for line in err)) == (1, True)
 
@@ -236,11 +238,17 @@ def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowe
         assert signal.signal(signal.SIGUSR1, old) == signal.SIG_IGN
         assert signal.signal(signal.SIGUSR1, signal.default_int_handler) == old
         assert signal.signal(signal.SIGUSR1, old) == signal.default_int_handler
-        for action in (lambda: signal.signal(signal.SIGUSR1, print), os.fork, os.forkpty):
+        def handle():
+            signal.signal(signal.SIGUSR1, print)
+        for action in (lambda: handle(), os.fork, os.forkpty):
             try:
                 action()
             except NotImplementedError as error:
                 print(error)
+        try:
+            signal.signal(signal.SIGUSR1, print)
+        except NotImplementedError as error:
+            print(error)
         mine = lambda *words, **more: print(words, more)
         assert atexit.register(mine, 1, two=3) is mine
     """
@@ -248,7 +256,8 @@ def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowe
     shared = f"a script whose ranks share a process cannot fork{more}"
     assert run(program, ranks=1) == (0, [
         f"signal.signal: ranks that share a process cannot each handle SIGUSR1{more}", f"os.fork: {shared}",
-        f"os.forkpty: {shared}", "(1,) {'two': 3}",
+        f"os.forkpty: {shared}",
+        f"signal.signal: ranks that share a process cannot each handle SIGUSR1{more}", "(1,) {'two': 3}",
     ], [])  # fmt: skip
     after = signal.signal, atexit.register, threading.Thread.start, multiprocessing.process.BaseProcess.start
     assert before == after
@@ -256,6 +265,17 @@ def test_while_ranks_share_the_process_what_needs_one_is_refused_and_then_allowe
     if not pid:
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_library_that_a_script_calls_may_handle_signals(run):
+    before = signal.getsignal(signal.SIGINT)
+    program = """
+        import unittest
+        unittest.installHandler()
+        unittest.removeHandler()
+    """
+    assert run(program, ranks=1) == (0, [], [])
+    assert signal.getsignal(signal.SIGINT) == before
 
 
 def test_a_fork_is_refused_only_inside():
