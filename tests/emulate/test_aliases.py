@@ -7,14 +7,16 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dumpsim import emulate
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.emulate import ALIASES, AliasFinder, AliasImportError, environment, install, report_no_dump, seed
+from dumpsim.frontends.mindspore._standin import StandInModule
 from dumpsim.testing.imports import aliased
 from dumpsim.testing.randomness import restored
 
@@ -176,6 +178,22 @@ def test_the_finder_is_put_first_and_once(monkeypatch):
     assert finder.find_spec("mindspore.common.dtype").submodule_search_locations is None
 
 
+@pytest.mark.parametrize("name", ["mindspore.common.dtype", "torchair", "troubleshooter.migrator"])
+def test_a_module_of_mindspore_exports_all_names_of_the_vendor_and_one_of_others_its_own(name):
+    root, _, rest = name.partition(".")
+    module = ModuleType(f"{ALIASES[root]}.{rest}" if rest else ALIASES[root])  # as it is when it is first imported
+    module.__all__ = ["own"]
+    loader = AliasFinder(ALIASES).find_spec(name).loader
+    loader.exec_module(module)
+    assert module.__all__[0] == "own"
+    assert ("bfloat16" in module.__all__) is (root == "mindspore")
+
+
+def test_a_module_that_only_the_vendor_has_stays_a_stand_in():
+    with aliased():
+        assert isinstance(importlib.import_module("mindspore.rewrite"), StandInModule)
+
+
 def test_modules_under_their_two_names_in_this_process():
     with aliased():
         aliased_type = importlib.import_module("mindspore.common.dtype")
@@ -185,9 +203,20 @@ def test_modules_under_their_two_names_in_this_process():
         exec("from mindspore.common.dtype import *", names)
         assert {"float16", "bfloat16", "int32"} <= names.keys()
         # of the vendor alone: it can be imported, and nothing in it is there
-        assert importlib.import_module("mindspore.parallel").__name__.endswith("mindspore.parallel")
+        assert importlib.import_module("mindspore.rewrite").__name__.endswith("mindspore.rewrite")
         for name in ("mindspore.no_such", "troubleshooter.no_such"):
             with pytest.raises(AliasImportError, match=name) as caught:
                 importlib.import_module(name)
             assert caught.value.code == "DS-EMU-001"
             assert isinstance(caught.value, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("name", ["troubleshooter", "troubleshooter.migrator"])
+def test_what_troubleshooter_has_and_the_emulation_has_not_is_refused_by_name(name):
+    module = importlib.import_module(name.replace("troubleshooter", ALIASES["troubleshooter"]))
+    for absent in ("FRAMEWORK_TYPE", "save", "save_grad"):
+        with pytest.raises(UnsupportedError, match=rf"^{name}\.{absent} is not emulated \[DS-EMU-002\]$"):
+            getattr(module, absent)
+    with pytest.raises(AttributeError, match=f"^module '{name}' has no attribute 'sav'$"):
+        _ = module.sav
+    assert not any(hasattr(module, absent) for absent in ("__wrapped__", "__path_", "nothing"))

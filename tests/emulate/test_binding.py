@@ -49,7 +49,10 @@ def test_more_workers_than_cpus_are_not_bound(machine):
 
 def test_a_machine_without_nodes_is_one(machine, monkeypatch, tmp_path):
     monkeypatch.setattr(binding, "_NODES", tmp_path / "none")
-    assert parse_binding("True", NUMA, 2)[0].cpus(1) == tuple(sorted(MINE))
+    for text in ("True", '{"device1": ["0"]}'):
+        assert parse_binding(text, NUMA, 2)[0].cpus(1) == tuple(sorted(MINE))
+    with pytest.raises(BadInputError, match="this machine has no 1 to bind to; allowed: 0 "):
+        parse_binding('{"device1": ["1"]}', NUMA, 2)
 
 
 @pytest.mark.parametrize(

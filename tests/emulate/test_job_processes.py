@@ -258,13 +258,15 @@ def test_what_was_printed_before_a_job_in_the_background_is_printed_once(tmp_pat
         monkeypatch.setattr(sys, "stderr", err)
         print("before")
         print("before", file=sys.stderr)
-        one = job(tmp_path, "true", join=False, ranks=(0,))
+        one = job(tmp_path, "exit 3", join=False, ranks=(0,))
         one.plan.warnings = []
         assert one.run() == 0
         os.waitpid(forked[0], 0)
     lines = (tmp_path / "out").read_text().splitlines()
     assert [line.partition(",")[0] for line in lines] == ["before", "Start worker process with rank id:0"]
-    assert (tmp_path / "err").read_text() == "before\n"
+    first, second = (tmp_path / "err").read_text().splitlines()
+    assert first == "before"
+    assert second.endswith("exit with exception: rank 0, exit code 3.")
 
 
 def test_no_descriptor_of_the_launcher_stays_open_and_no_output_is_lost_in_the_background(tmp_path, forked):
@@ -274,14 +276,28 @@ def test_no_descriptor_of_the_launcher_stays_open_and_no_output_is_lost_in_the_b
     os.waitpid(forked[0], 0)
 
 
-def test_a_job_in_the_background_has_no_terminal(tmp_path, capfd, forked):
-    script = f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+@pytest.fixture
+def terminals(tmp_path, capfd):
+    """The three standard descriptors are a file."""
+    before = [os.dup(number) for number in range(3)]
+    with open(tmp_path / "terminal", "w+b") as file:
+        for number in range(3):
+            os.dup2(file.fileno(), number)
+        yield
+        for number, descriptor in enumerate(before):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+
+def test_a_job_in_the_background_has_no_terminal(tmp_path, terminals, forked):
+    """And its launcher does not wait for its end."""
+    script = f"for _ in $(seq 1000); do [ -e {tmp_path}/go ] && exit 0; sleep 0.01; done; exit 1"
     assert job(tmp_path, script, join=False, ranks=(0,)).run() == 0
     try:
         assert [os.readlink(f"/proc/{forked[0]}/fd/{number}") for number in range(3)] == ["/dev/null"] * 3
     finally:
         (tmp_path / "go").touch()
-        os.waitpid(forked[0], 0)
+        assert os.waitpid(forked[0], 0)[1] == 0
 
 
 def test_a_job_in_the_background_that_fails_leaves_nothing_behind(tmp_path, capfd, forked, monkeypatch):
@@ -392,11 +408,23 @@ def test_processes_of_dumpsim_run_are_those_of_msrun_on_a_private_address(monkey
     assert first.token != second.token
 
 
-def test_workers_are_bound_and_end_with_their_launcher(tmp_path, capfd):
+SIGNAL = """
+import ctypes, os
+number = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(number))  # PR_GET_PDEATHSIG
+print(os.sched_getaffinity(0), number.value, flush=True)
+"""
+
+
+def test_workers_are_bound_and_end_with_their_launcher_and_a_scheduler_ends_by_itself(tmp_path, capfd):
     one = min(os.sched_getaffinity(0))
-    script = f"{sys.executable} -c 'import os; print(os.sched_getaffinity(0))'"
-    job(tmp_path, script, ranks=(0,), cpus={one}, plain=True).run()
-    assert capfd.readouterr().out == f"[0] {{{one}}}\n"
+    found = job(tmp_path, f'exec {sys.executable} -c "{SIGNAL}"', ranks=(0,), cpus={one}, plain=True)
+    assert found.run() == 0
+    assert capfd.readouterr().out == f"[0] {{{one}}} 9\n"
+    os.makedirs(found.plan.options.log_dir, exist_ok=True)
+    scheduler = found._child(SCHEDULER, found.plan.command, found.plan.log(SCHEDULER))
+    scheduler.process.communicate()
+    assert Path(scheduler.log).read_text() == f"{{{one}}} 0\n"
 
 
 class Process:
@@ -588,6 +616,42 @@ def test_ends_go_to_the_launcher_that_has_the_scheduler_and_come_from_the_others
     one._scheduler = _Child(SCHEDULER, Process(None, 0), "log")
     assert one._end_scheduler() is False
     assert one._scheduler.process.stdin.getvalue() == b"5 exit code 1\n"
+
+
+def test_a_scheduler_is_told_of_an_end_at_once(tmp_path):
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    one = job(tmp_path, "")
+    one._scheduler = _Child(SCHEDULER, Process(None), "log")
+    with open(read, "rb", buffering=0) as pipe, open(write, "wb") as one._scheduler.process.stdin:
+        one._notify_scheduler(3, "exit code 7")
+        assert pipe.read() == b"3 exit code 7\n"
+
+
+def test_a_job_that_fails_shows_the_errors_of_its_scheduler(tmp_path, capfd, monkeypatch):
+    one = job(tmp_path, "exit 1", ranks=(0,))
+    start = one._start
+
+    def started():
+        start()
+        (tmp_path / "log").write_text("all is well\nERROR: rank 0 has left\n")
+        one._scheduler = _Child(SCHEDULER, Process(0), str(tmp_path / "log"))
+
+    monkeypatch.setattr(one, "_start", started)
+    assert one.run() == 1
+    assert capfd.readouterr().out.splitlines()[1:] == ["all is well", "ERROR: rank 0 has left"]
+
+
+def test_the_accounts_of_the_ranks_are_those_of_the_job(tmp_path, capfd):
+    account = {"path": "/d/rank_0", "asked": 3, "captured": 3, "skipped": [], "tensors": 3, "rows": 0,
+               "files": 5, "bytes": 1000, "failed": False, "notes": [], "following": ""}  # fmt: skip
+    texts = [json.dumps({"rank": rank, **account}) for rank in (0, 1)]
+    for rank, text in enumerate(texts):
+        (tmp_path / f"{rank}").write_text(text)
+    assert job(tmp_path, f"cp {tmp_path}/$RANK_ID $DUMPSIM_JOB/rank_$RANK_ID.json").run() == 0
+    assert "  ranks 0-1: asked 3, captured 3, written 3 tensors; 5 files\n" in capfd.readouterr().err
+    told = json.loads((tmp_path / "logs" / SUMMARY).read_text())
+    assert [[dump["asked"] for dump in one["dumps"]] for one in told["ranks"]] == [[3], [3]]
 
 
 def test_errors_in_the_log_of_the_scheduler_are_shown_with_the_lines_around(tmp_path, capfd):

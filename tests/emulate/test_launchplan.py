@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -216,6 +217,15 @@ def test_launchers_of_one_job_take_its_nodes(options):
     with pytest.raises(BadInputError, match="node 1 of the job is taken"):
         plan(replace(several, node_rank=1), {})
     assert plan(replace(options, node_rank=3), {}).warnings[0].startswith("all workers start here")
+
+
+def test_an_address_is_of_this_machine_whatever_ports_are_in_use(options):
+    """All of 127.0.0.0/8 are; this one is the test's own."""
+    address = f"127.{os.getpid() >> 16 & 255}.{os.getpid() >> 8 & 255}.{max(os.getpid() & 255, 2)}"
+    with socket.socket(type=socket.SOCK_DGRAM) as other:
+        with suppress(PermissionError):  # for root alone; others cannot have such a port at all
+            other.bind((address, 1))
+        assert plan(replace(options, master_addr=address), {}).address == address
 
 
 def test_processes_are_bound_to_cpus():

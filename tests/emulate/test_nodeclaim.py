@@ -83,6 +83,34 @@ def test_a_launcher_waits_for_that_of_the_scheduler(claimed, tmp_path):
     assert first.node == 0
 
 
+@pytest.mark.parametrize(("later", "come"), [(-1, False), (0, True), (1, True)])
+def test_a_launcher_of_the_scheduler_that_has_ended_had_come_if_it_started_no_earlier(claimed, tmp_path, later, come):
+    """Two files of one tick of the clock have the same time."""
+    other = claimed(1)
+    (directory,) = tmp_path.glob("dumpsim-*")
+    stamp = (directory / "node-1").stat().st_mtime_ns + later
+    (directory / "scheduler").write_text("999999999")  # no process has this id
+    os.utime(directory / "scheduler", ns=(stamp, stamp))
+    assert other.wait_for_scheduler(0) is come
+
+
+def test_a_claim_keeps_one_file_open(claimed, tmp_path):
+    def held():
+        paths = (os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if linked(number))
+        return sorted(os.path.basename(path) for path in paths if path.startswith(str(tmp_path)))
+
+    def linked(number):
+        return os.path.lexists(f"/proc/self/fd/{number}")
+
+    claims = [claimed(-1), claimed(-1)]
+    with pytest.raises(BadInputError):
+        claimed(0)
+    assert held() == ["node-0", "node-1"]
+    claims.clear()
+    gc.collect()
+    assert held() == []
+
+
 def test_nobody_else_can_read_what_launchers_share(claimed, tmp_path):
     claimed(0)
     (directory,) = tmp_path.glob("dumpsim-*")
@@ -99,7 +127,9 @@ def test_a_launcher_that_starts_again_has_no_reports_of_before(claimed, tmp_path
     assert (directory / "node-0").read_bytes() == b"1 exit code 7\n"
     del first
     gc.collect()
+    (directory / "scheduler").write_text("1")  # of the process that had the number before
     again = claimed(0)
+    assert (directory / "scheduler").read_text() == str(os.getpid())
     assert (directory / "node-0").read_bytes() == b""
     assert again.token == token == (directory / "token").read_text()
     stamp = (directory / "node-0").stat().st_mtime_ns
