@@ -28,6 +28,7 @@ __all__ = [
     "Tolerances",
     "absent",
     "compare",
+    "empty_columns",
     "say",
 ]
 
@@ -195,18 +196,21 @@ def absent(dumps: "Iterable[DumpSet]", wanted: Mapping[str, int | None]) -> Iter
             yield f"{dump.root}: {line}"
 
 
+def empty_columns(rows: Sequence[Mapping[str, Any]], numbers: Sequence[str], others: Sequence[str]) -> frozenset[str]:
+    """Return the columns that say nothing: no row has a value, or, of those in `numbers`, none but 0."""
+    empty = [name for name in numbers if all(row[name] in (None, 0) for row in rows)]
+    empty += [name for name in others if all(row[name] in (None, "") for row in rows)]
+    return frozenset(empty)
+
+
 def _print(rows: "Sequence[Row]", every: bool) -> None:
     """Print the rows that do not agree, or all rows."""
     shown = [row for row in rows if every or row.finding or row.verdict in ("unreadable", "unknown")]
     if not shown:
         return
-    columns = [*_COLUMNS, *_MEASURES, *_TAIL]
     named = [_named(row) for row in shown]
-    for column in ("rank", "iteration", *_MEASURES, "source", "note"):
-        values = {row[column] for row in named}
-        if values <= {None, ""} or (column in ("rank", "iteration") and values <= {0, None}):
-            columns.remove(column)
-    print_rows(columns, named)
+    empty = empty_columns(named, ("rank", "iteration"), (*_MEASURES, "source", "note"))
+    print_rows([column for column in (*_COLUMNS, *_MEASURES, *_TAIL) if column not in empty], named)
 
 
 def _named(row: "Row") -> dict[str, Any]:

@@ -69,7 +69,7 @@ def print_json(value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return str(value)
     if isinstance(value, complex):
         return [_plain(value.real), _plain(value.imag)]
     if isinstance(value, Mapping):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dumpsim.cli.compare import Iteration, Jobs, Rank, Scheduler, Step, absent, say
+from dumpsim.cli.compare import Iteration, Jobs, Rank, Scheduler, Step, absent, empty_columns, say
 from dumpsim.cli.output import echo, print_json, print_rows, progress
 from dumpsim.cli.selection import Json
 
@@ -72,13 +72,9 @@ def replay(
 
 def _print(rows: "Iterable[Row]") -> None:
     shown = [{**row.as_dict(), "excess": row.excess if row.error is not None else None} for row in rows]
-    columns = list(_COLUMNS)
-    for column in ("rank", "iteration", "source", "reason"):
-        values = {row[column] for row in shown}
-        if values <= {None, ""} or (column in ("rank", "iteration") and values <= {0, None}):
-            columns.remove(column)
     if shown:
-        print_rows(columns, shown)
+        empty = empty_columns(shown, ("rank", "iteration"), ("source", "reason"))
+        print_rows([column for column in _COLUMNS if column not in empty], shown)
 
 
 def _summary(result: "Replay") -> None:

@@ -123,9 +123,9 @@ def _lines(entry: "Entry", bins: int, values: int) -> list[str]:
 
 def _bars(edges: list[float], counts: list[int]) -> list[str]:
     """Draw a histogram with block characters, eight levels per cell."""
-    largest = max(counts, default=0)
-    if not largest:
+    if not any(counts):
         return []
+    largest = max(counts)
     lines = []
     for left, right, count in zip(edges, edges[1:], counts, strict=False):
         eighths = -(-count * 40 * 8 // largest)

@@ -1,5 +1,6 @@
 """compare and first as a user types them."""
 
+import itertools
 import json
 import shlex
 import shutil
@@ -11,6 +12,7 @@ from smalltree import api, chain, write
 from typer.testing import CliRunner
 
 from dumpsim.cli.app import app
+from dumpsim.cli.compare import empty_columns
 from dumpsim.core.errors import BadInputError
 
 V = [np.full((2, 3), float(n), np.float32) for n in range(5)]
@@ -209,25 +211,60 @@ def test_first_says_how_to_start_two_runs_alike(tmp_path):
     )
 
 
-def test_what_only_one_side_has_is_named_up_to_eight_and_shown_with_its_own_names(tmp_path):
-    extra = [("Cast", f"Default/Cast-op{n}", [], [V[n % 3]]) for n in range(10)]
+@pytest.mark.parametrize(("count", "more"), [(8, ""), (9, " and 1 more"), (10, " and 2 more")])
+def test_what_only_one_side_has_is_named_up_to_eight_and_shown_with_its_own_names(tmp_path, count, more):
+    extra = [("Cast", f"Default/Cast-op{n}", [], [V[n % 3]]) for n in range(count)]
     a, b = write(tmp_path / "a", chain(*V[:2])), write(tmp_path / "b", [*chain(*V[:2]), *extra])
     found = run("compare", a, b)
     names = ", ".join(f"Default_Cast-op{n}" for n in range(8))
-    assert found.stderr.splitlines() == [
-        f"in B only: 10 tensors of {names} and 2 more", "2 pairs compared: 2 equal, 10 only_b"
-    ]  # fmt: skip
+    counts = f"2 pairs compared: 2 equal, {count} only_b"
+    assert found.stderr.splitlines() == [f"in B only: {count} tensors of {names}{more}", counts]
     assert (found.exit_code, found.stdout) == (0, "")
-    head, *rows = run("compare", a, b, "--all").stdout.splitlines()
+    found = run("compare", a, b, "--all")
+    head, *rows = found.stdout.splitlines()
     cells = [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
-    assert [row["verdict"] for row in cells] == ["equal"] * 2 + ["only_b"] * 10
+    assert [row["verdict"] for row in cells] == ["equal"] * 2 + ["only_b"] * count
     assert {(row["op_type"], row["op_name"], row["io"], row["slot"]) for row in cells[2:]} == {
-        ("Cast", f"Default_Cast-op{n}", "output", "0") for n in range(10)
+        ("Cast", f"Default_Cast-op{n}", "output", "0") for n in range(count)
     }
+    # who sees each of them in a row needs no names
+    assert found.stderr.splitlines() == run("compare", a, b, "--json").stderr.splitlines() == [counts]
+
+
+def test_tensors_inside_fused_operators_are_counted_apart(tmp_path):
+    calls = ("NN_Mine_0_forward_input.0", V[0]), ("NN_Mine_0_forward_output", V[1])
+    a = api(tmp_path / "a", calls)
+    b = api(tmp_path / "b", [(f"NN_{name}_0_forward_{io}", values) for name, io, values in (
+        ("Dense", "input.0", V[0]), ("Dense", "output", V[2]), ("ReLU", "input.0", V[2]), ("ReLU", "output", V[1]),
+        ("Tanh", "output", V[1]),
+    )])  # fmt: skip
+    names = tmp_path / "names.yaml"
+    names.write_text("NN.Mine: [NN.Dense, NN.ReLU]\n")
+    assert run("compare", a, b, "--map", names).stderr.splitlines() == [
+        "in B only: 1 tensors of NN_Tanh_0_forward",
+        "in B only: 2 tensors inside operators that are fused on the other side",
+        "2 pairs compared: 2 equal, 3 only_b",
+    ]
+
+
+def test_a_column_is_empty_if_no_row_has_a_value_in_it():
+    """Of ranks and iterations, 0 is none either: a dump of one rank need not say so in each row."""
+    for numbers, texts in itertools.product(
+        itertools.product([None, 0, 1], repeat=2), [("", None), ("", "x"), (0.0, "")]
+    ):
+        rows = [{"rank": number, "note": text} for number, text in zip(numbers, texts, strict=True)]
+        empty = {"rank"} if set(numbers) <= {None, 0} else set()
+        assert empty_columns(rows, ["rank"], ["note"]) == (empty | {"note"} if set(texts) <= {None, ""} else empty)
 
 
 def test_iterations_of_other_numbers_lead_to_the_order(tmp_path):
+    """Where nothing else can be compared."""
     a, b = write(tmp_path / "a", chain(*V[:2])), write(tmp_path / "b", chain(*V[:2]), iteration=1)
+    assert "--match order" not in run("compare", a, a, "--op", "*Sub*").stderr
+    both = write(tmp_path / "both", chain(*V[:2]))
+    assert run("compare", a, write(both, chain(*V[:2]), iteration=1)).stderr.splitlines()[1:] == [
+        "not compared: rank 0, iteration 1: in B only", "2 pairs compared: 2 equal, 2 only_b"
+    ]  # fmt: skip
     assert run("compare", a, b).stderr.splitlines()[2:] == [
         "not compared: rank 0, iteration 0: in A only",
         "not compared: rank 0, iteration 1: in B only",

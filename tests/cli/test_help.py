@@ -60,6 +60,25 @@ def test_version_needs_no_parser_and_help_no_commands():
     assert not imported(page) & {"rich", "numpy", "pydantic", *(entry.home for entry in COMMANDS)}
 
 
+@pytest.mark.parametrize("entry", COMMANDS[:-1], ids=lambda entry: entry.name)
+def test_a_page_lists_every_argument_and_option_once(entry):
+    lines = CliRunner().invoke(app, [entry.name, "--help"]).stdout.splitlines()
+    section, listed = "", {}
+    for line in lines:
+        if line.endswith(":") and not line.startswith(" "):
+            section = line
+        elif section and line.startswith("  ") and line[2] != " ":
+            listed.setdefault(section, []).append(line.replace(",", " ").split()[0])
+    arguments = listed.pop("Arguments:")
+    options = [name for names in listed.values() for name in names]
+    known = [parameter.param_type_name for parameter in entry.command.params]
+    assert len(arguments) == known.count("argument")
+    assert not any(name.startswith("-") for name in arguments)
+    names = [one.opts for one in entry.command.params if one.param_type_name == "option"]
+    assert len(options) == len(names) + 1
+    assert all(sum(name in options for name in one) == 1 for one in [*names, ["-h", "--help"]])
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands(shell):
     words = {"COMP_WORDS": "dumpsim c", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "dumpsim c"}
@@ -114,6 +133,7 @@ def test_a_command_line_without_a_command_shows_the_page(monkeypatch):
         (["shwo"], "did you mean 'show'"),
         (["--nothing"], "No such option"),
         (["-x"], "No such option"),
+        (["ls", "--version"], "No such option"),
     ):
         found = CliRunner().invoke(app, words)
         assert found.exit_code != 0

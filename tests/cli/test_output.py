@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 
 import numpy as np
@@ -62,6 +63,36 @@ def test_a_bar_is_for_who_watches(monkeypatch):
         assert "read" in sys.stderr.getvalue()
         assert "100%" in sys.stderr.getvalue()
     assert asked == [1]
+
+
+def test_a_bar_is_gone_when_all_is_done(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert list(output.progress([1, 2], what="read", total=2)) == [1, 2]
+    assert sys.stderr.getvalue().rpartition("read")[2].endswith("\x1b[2K")  # erases the line
+
+
+def test_rows_on_a_terminal_are_aligned(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert output.print_rows(("a", "b"), [{"a": "long word", "b": 1}, {"a": "x", "b": None}]) == 2
+    assert sys.stdout.getvalue() == "a          b\nlong word  1\nx\n"
+
+
+def test_a_pipe_that_closes_early_is_no_error(monkeypatch, tmp_path):
+    """What was printed before that is lost, and nothing is said of it, now or at the end of the process."""
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    np.save(place / "Op.Default_Op-op0.0.0.1.output.0.DefaultFormat.npy", np.ones(2))
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        monkeypatch.setattr(sys, "argv", ["dumpsim", "ls", str(tmp_path)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0
 
 
 def test_first_counts_operators_for_who_watches(monkeypatch):

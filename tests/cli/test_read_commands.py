@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -98,6 +99,20 @@ def test_show_has_histogram_and_values(tree):
     assert sum(facts["histogram"]["counts"]) == array.size
     assert facts["max"] == pytest.approx(array.max())
     assert np.allclose(facts["values"], array.reshape(-1)[:12])
+
+
+def test_show_names_the_line_of_the_script_that_made_a_tensor(tree):
+    """The innermost of those that the graph gives: ``script.py:27, 22~30/    x = self.relu(self.fc1(x))/``."""
+    words = ("show", tree, "--io", "output", "--limit", "1000")
+    texts = dumpsim(*words).stdout.split("\n\n")[:-1]
+    facts = [json.loads(line) for line in dumpsim(*words, "--json").stdout.splitlines()]
+    made = [[line for line in text.splitlines() if line.startswith("  made by")] for text in texts]
+    assert sum(map(len, made)) > 5
+    for lines, each in zip(made, facts, strict=True):
+        for source in each["source"][-1:]:
+            file, line, code = re.fullmatch(r"(\S+):(\d+)[~\d]*, \S+/ *(.*)/", source).groups()
+            assert lines == [f"  made by {file}:{line}  {code}"]
+        assert bool(lines) == bool(each["source"])
 
 
 @pytest.mark.parametrize(("value", "code"), [(1.0, 0), (float("nan"), 1), (float("inf"), 1), (None, 1)])

@@ -78,6 +78,7 @@ def test_options_travel_in_the_environment(started, tmp_path):
         (["--transport", "mpi", "--schedule", "rank", "train.py"], "do not take turns"),
         (["--ranks", "2", "job.sh"], "a shell script cannot run on ranks"),
         (["none.py"], "the script 'none.py' does not exist"),
+        (["--chip", "910D", "train.py"], "unknown chip '910D'"),
         (["--conf", "dump.json", "train.py"], r"unknown option '--conf' \(did you mean '--config'\?\)"),
         (["--rank=2", "train.py"], r"unknown option '--rank' \(did you mean '--ranks'\?\)"),
         (["dump.json", "train.py"], "'dump.json' is a dump config, not a script: --config dump.json"),
@@ -85,7 +86,7 @@ def test_options_travel_in_the_environment(started, tmp_path):
     ],
 )
 def test_what_does_not_fit_is_refused(started, line, text):
-    with pytest.raises(Exception, match=text):
+    with pytest.raises(BadInputError, match=text):
         CliRunner().invoke(app, ["run", *line], catch_exceptions=False)
 
 

@@ -123,6 +123,14 @@ def test_a_short_scope_stays_in_the_rows_and_a_narrow_column_has_its_title():
         assert lines[1] == "op_name"
 
 
+def test_names_without_their_scope_are_cut_no_more_than_they_must():
+    names = ["abcdefghijklmnopqrstuvwx", "abcdefghijklmnopqrstuvwy"]
+    rows = [["0", f"Default/net/{name}", "1.25"] for name in names]
+    rows[1][2] = "2"
+    assert lines_of(NAMED, rows, 30)[2:] == [f"{names[0]}  1.25", f"{names[1]}  2"]
+    assert lines_of(NAMED, rows, 29)[2] == f"{middle(names[0], 23)}  1.25"
+
+
 def test_one_row_shares_nothing_and_names_are_cut_to_eighteen_letters():
     name = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     row = ["0", name, "1"]

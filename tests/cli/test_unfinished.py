@@ -77,9 +77,16 @@ def test_a_cut_header_is_no_damage(monkeypatch, capsys, tmp_path):
 
 def test_a_row_in_the_middle_is_still_damage(monkeypatch, capsys, tmp_path):
     root = statistics(tmp_path, HEAD + ROWS[0] + ROWS[1][:20] + "\n" + ROWS[2])
+    said = "statistic.csv:3: 3 fields for 14 columns"
     code, lines, err = command(monkeypatch, capsys, "ls", root, "--json")
     assert (code, len(lines)) == (3, 1)
-    assert "statistic.csv:3: 3 fields for 14 columns" in err
+    assert said in err
+    code, lines, err = command(monkeypatch, capsys, "ls", root, "--paths")
+    assert (code, lines) == (3, [])
+    assert said in err
+    code, lines, err = command(monkeypatch, capsys, "replay", root)
+    assert (code, lines) == (3, [])
+    assert f"not read: {root}/rank_0/Net/0/0/{said}" in err
 
 
 def test_compare(monkeypatch, capsys, trees):

@@ -283,6 +283,34 @@ def test_each_choice_of_tensors_leaves_those_that_it_names(run, tmp_path):
         assert (code, err[0]) == (1, "nothing matches")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_stat_finds_bad_tensors_whatever_it_prints_of_them(run, tmp_path, value):
+    write(tmp_path / "c", chain(V[1], np.where(RAMP == 5, np.float32(value), V[1])))
+    for columns in ("max", "min", "count"):
+        code, out, err = run("stat", "c", "--bad", "--columns", columns)
+        assert (code, len(out), err) == (1, 2, [])
+        rows = [json.loads(line) for line in run("stat", "c", "--json", "--columns", columns)[1]]
+        computed = [[name for name in ("max", "min", "count", "nan") if row[name] is not None] for row in rows]
+        assert computed == [[columns]] * 2
+
+
+def test_replay_takes_no_more_than_the_bound_of_rounding_for_granted(run, tmp_path):
+    """Sums in float32 that are some units in the last place too large."""
+    x, y = np.float32([1.25]), np.float32([2.5])
+    ulp = np.spacing(x + y)
+    write(tmp_path / "c", [("Add", f"Default/Add-op{n}", [x, y], [x + y + n * ulp]) for n in range(40)])
+    rows = [json.loads(line) for line in run("replay", "c", "--json")[1]]
+    assert {row["verdict"] for row in rows} == {"ok", "suspect"}
+    for row in rows:
+        assert row["verdict"] == ("suspect" if row["error"] > row["explained"] else "ok")
+    assert [json.loads(line) for line in run("replay", "c", "--json", "--factor", "1")[1]] == rows
+    good = [sum(row["verdict"] == "ok" for row in rows)]
+    for factor in (2, 3):
+        found = [json.loads(line) for line in run("replay", "c", "--json", "--factor", factor)[1]]
+        good.append(sum(row["verdict"] == "ok" for row in found))
+    assert good[0] < good[1] < good[2]
+
+
 def test_stat_prints_the_statistics_that_are_asked_for(run):
     code, out, err = run("stat", "a", "--columns", "count,zero", "--op", "Add-op3", "--io", "output")
     assert (code, err) == (0, [])
