@@ -79,6 +79,35 @@ def test_a_page_lists_every_argument_and_option_once(entry):
     assert all(sum(name in options for name in one) == 1 for one in [*names, ["-h", "--help"]])
 
 
+NUMBERS = {
+    "check device_id": 0, "compare min_matched": 0.5, "msrun cluster_time_out": 600, "msrun local_worker_num": 8,
+    "msrun master_port": 8118, "msrun node_rank": -1, "msrun sim_level": -1, "msrun sim_rank_id": -1,
+    "msrun worker_num": 8, "plan devices": 8, "plan measure": 2, "replay factor": 1.0, "show bins": 16,
+    "show limit": 8, "show values": 12,
+}  # fmt: skip
+
+
+def test_flags_are_off_unless_they_are_given_and_numbers_have_their_defaults():
+    """Only NaN is equal to NaN unless it is said not to be."""
+    known = {f"{entry.name} {one.name}": one for entry in COMMANDS for one in entry.command.params}
+    flags = {name for name, one in known.items() if getattr(one, "is_flag", False)}
+    assert len(flags) > 20
+    assert {name for name in flags if known[name].default} == {"compare equal_nan"}
+    others = {name: one.default for name, one in known.items() if name not in flags}
+    assert {name: value for name, value in others.items() if isinstance(value, int | float)} == NUMBERS
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["convert", "-d", "x", "--help"], ["-h"], ["--help"], ["--version"], ["-x", "compare", "-m", "a", "--", "-f"], []],
+)
+def test_all_words_after_msaccucmp_are_for_that_tool(monkeypatch, words):
+    asked = []
+    monkeypatch.setattr("dumpsim.analysis.msaccucmp.command.run", lambda given, program: asked.append(given) or 5)
+    assert CliRunner().invoke(app, ["msaccucmp", *words]).exit_code == 5
+    assert asked == [words]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands(shell):
     words = {"COMP_WORDS": "dumpsim c", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "dumpsim c"}

@@ -37,7 +37,8 @@ def job(folder, script, *, ranks=(0, 1), cpus=None, plain=False, quiet=False, **
         warnings=["a warning"], options=SimpleNamespace(**given | options), ranks=ranks, tailed=ranks, scheduler=False,
         claim=None, command=["/bin/sh", "-c", script], binding=SimpleNamespace(cpus=lambda local: cpus),
     )  # fmt: skip
-    return Job(plan, {"PATH": os.environ["PATH"]}, plain=plain, quiet=quiet)
+    chosen = {name: True for name, on in (("plain", plain), ("quiet", quiet)) if on}
+    return Job(plan, {"PATH": os.environ["PATH"]}, **chosen)
 
 
 def test_a_job_shows_what_its_workers_write_and_how_they_end(tmp_path, capfd):
