@@ -201,7 +201,7 @@ def _report(
     def of_all(each: list[tuple[int, int]]) -> tuple[int, int]:
         """Add up files and bytes of the ranks; those that did not run are like the largest."""
         top = max(each, key=lambda amount: amount[1])
-        taken = [*each, *[top] * (total - len(each))][:total]
+        taken = [*each, *[top] * total][:total]
         return sum(files for files, _ in taken), sum(size for _, size in taken)
 
     files, size = of_all([(one.files, one.bytes) for one in found])
