@@ -533,6 +533,14 @@ def test_numbers_of_a_plan_have_bounds(planned_from, words, code):
         planned_from(*words)
 
 
+@pytest.mark.parametrize("rate", ["0", "-1", "-0.0", "inf", "nan"])
+def test_a_rate_is_a_number_above_nothing(planned_from, rate):
+    for words in (["--rate", rate], ["--rate", "5", "--rate", rate]):
+        found = CliRunner().invoke(app, ["plan", "--dump", "d", "--config", "c.json", *words])
+        assert str(found.exception) == "--rate: a rate is a number of MB/s above 0 [DS-RUN-012]"
+    assert "at 1e-06 MB/s" in planned_from("--rate", "1e-6")[0]
+
+
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
@@ -568,7 +576,8 @@ def test_a_script_is_run_quietly_and_leaves_the_accounts_of_its_ranks(tmp_path, 
     config = tmp_path / "c.json"
     config.write_text("{}")
 
-    def run(words, *, env, **_):
+    def run(words, *, env, check, **_):
+        assert not check  # a script may fail
         assert words[1:] == ["-m", "dumpsim.emulate.localjob", "2"] * (ranks is not None) + ["net.py", "x"]
         settings = RunSettings.from_text(env[VARIABLE])
         assert (settings.quiet, settings.manifest, settings.plan_steps, settings.seed) == (True, None, 5, 7)
