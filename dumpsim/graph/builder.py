@@ -101,7 +101,7 @@ class NodeMaker:
         node = Node(
             op_type=op_type,
             operands=inputs,
-            abstract=definition.infer([v.abstract for v in inputs], keywords),
+            abstract=definition.output_type([v.abstract for v in inputs], keywords),
             attrs=keywords,
             text=NodeText(given=tuple(attrs)) if attrs else None,
         )

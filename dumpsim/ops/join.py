@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
-from dumpsim.core.errors import ScriptValueError
+from dumpsim.core.errors import ScriptValueError, UnsupportedError
 from dumpsim.ops.gradient import part_or_zeros
 from dumpsim.ops.opdef import GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, constant, output, same_dtype, tensor_of, tensors_in, tuple_of, value_of, vector
@@ -102,6 +102,8 @@ def _count(abstracts: Sequence[Abstract], out: Any, attrs: Attrs) -> int:
 def _infer_unstack(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x = tensor_of("Unstack", abstracts[0], "x")
     axis = axis_of("Unstack", attrs["axis"], len(x.shape), "axis")
+    if x.shape[axis] == -1:
+        raise UnsupportedError("an axis whose extent only the run knows", where="Unstack")
     if attrs["num"] not in (None, x.shape[axis]):
         raise ScriptValueError(
             f"For 'Unstack', 'num' must be the size {x.shape[axis]} of axis {axis}, but got {attrs['num']}."

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dumpsim.core.abstract import Abstract
+from dumpsim.ops.openshape import has_open, infer_open
 
 if TYPE_CHECKING:
     from dumpsim.ops.bounds import Bounds
@@ -76,7 +77,7 @@ class OpDef:
     infer : callable
         ``infer(abstracts, attrs) -> Abstract``: type of the output; a TupleType for several outputs. Constants
         carry their value in the abstract. Raises ScriptValueError/ScriptTypeError for invalid shapes and types, as the
-        vendor does.
+        vendor does. Callers use `output_type`, which also takes operands with open extents (-1).
     kernel : callable
         ``kernel(*operands, **attrs)`` -> array or tuple of arrays. Tensors arrive as numpy arrays, constants as
         Python values. Low-precision operands (float16, bfloat16) arrive widened to float32 and the device narrows
@@ -187,3 +188,9 @@ class OpDef:
     unseen: int = 0
     engine: str = "aicore"
     flops: Callable[[Sequence[Abstract], Mapping[str, Any]], int] | None = None
+
+    def output_type(self, abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
+        """Return what `infer` gives; extents that follow from open ones are open."""
+        if has_open(abstracts):
+            return infer_open(self.name, self.infer, abstracts, attrs)
+        return self.infer(abstracts, attrs)

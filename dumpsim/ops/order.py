@@ -33,7 +33,7 @@ def _infer_top(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         shape = (*x.shape[:-1], -1)
     else:
         k = value_of("TopK", abstracts[1], "k")
-        if not 0 < k <= x.shape[-1]:
+        if k <= 0 or x.shape[-1] < k:
             raise ScriptValueError(f"For primitive[TopK], the k must be in (0,{x.shape[-1]}], but got {k}.")
         shape = (*x.shape[:-1], k)
     return tuple_of(output(x.dtype, shape), output("int32", shape))

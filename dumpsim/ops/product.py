@@ -119,16 +119,39 @@ def _infer_einsum(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     tensors = tensors_in("Einsum", abstracts[0], "inputs")
     kind = same_dtype("Einsum", {f"inputs[{at}]": tensor for at, tensor in enumerate(tensors)})
     equation = attrs["equation"].replace(" ", "")
+    shapes = [tensor.shape for tensor in tensors]
+    known = _of_letters(equation, shapes)
+    if known is not None:
+        return output(kind, known)
+    if any(-1 in shape for shape in shapes):
+        raise UnsupportedError(f"the equation {attrs['equation']!r} for shapes {shapes}", where="Einsum")
     try:
         # only the shapes matter: broadcast arrays need no memory
-        empty = [np.broadcast_to(np.int8(0), tensor.shape) for tensor in tensors]
+        empty = [np.broadcast_to(np.int8(0), shape) for shape in shapes]
         shape = np.einsum(equation, *empty, optimize=True).shape
     except (ValueError, TypeError) as error:
         raise ScriptValueError(
-            f"For 'Einsum', the equation {attrs['equation']!r} does not fit shapes "
-            f"{[tensor.shape for tensor in tensors]}: {error}."
+            f"For 'Einsum', the equation {attrs['equation']!r} does not fit shapes {shapes}: {error}."
         ) from None
     return output(kind, shape)
+
+
+def _of_letters(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Return the shape of the result of ``ab,bc->ac``; None for other forms and for shapes that do not fit."""
+    sides, arrow, result = equation.partition("->")
+    terms = sides.split(",")
+    if not arrow or "." in equation or [len(term) for term in terms] != [len(shape) for shape in shapes]:
+        return None
+    extents: dict[str, int] = {}
+    for letter, n in zip("".join(terms), (n for shape in shapes for n in shape), strict=True):
+        before = extents.setdefault(letter, n)
+        if before == 1 or (before == -1 and n != 1):
+            extents[letter] = n
+        elif n not in (1, -1, before):
+            return None
+    if len(set(result)) != len(result) or not set(result) <= set(extents):
+        return None
+    return tuple(extents[letter] for letter in result)
 
 
 def _einsum(inputs: Sequence[Array], *, equation: str) -> Array:

@@ -21,10 +21,11 @@ def _infer(op: str, name: str, count: int = 1) -> Infer:
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         tensors = {f"{name}{at or ''}": tensor_of(op, abstracts[at], name, FLOATS) for at in range(count)}
-        shapes = {tensor.shape for tensor in tensors.values()}
-        if len(shapes) > 1:
-            raise ScriptValueError(f"For '{op}', the shapes of its tensors must be equal, but got {sorted(shapes)}.")
-        return output(same_dtype(op, tensors), shapes.pop())
+        first, *others = [tensor.shape for tensor in tensors.values()]
+        if any(shape != first for shape in others):
+            shapes = sorted({first, *others})
+            raise ScriptValueError(f"For '{op}', the shapes of its tensors must be equal, but got {shapes}.")
+        return output(same_dtype(op, tensors), first)
 
     return infer
 

@@ -5,11 +5,13 @@ their gradients have not been recorded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dumpsim.core.abstract import Abstract, TensorType
+from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError
 from dumpsim.ops.gradient import part_or_zeros, shape_of
 from dumpsim.ops.opdef import Grad, GradBuilder, OpDef
 from dumpsim.ops.rules import axis_of, constant, output, tensor_of, tuple_of, value_of
@@ -20,9 +22,30 @@ Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 Kernel = Callable[..., Any]
 
+_PROBES = (997, 1009)
+# views that need the extent of the axis named ``dim`` [observed 2.10]
+_NEED_EXTENT = MappingProxyType(
+    {
+        "ChunkView": (
+            ScriptRuntimeError,
+            "For ChunkView, the dimension corresponds to the specified 'dims' is dynamic, which is not supported now.",
+        ),
+        "SplitTensorView": (ScriptValueError, "Unsupported dynamic shape for graph mode."),
+        "UnstackExtView": (ScriptRuntimeError, "For UnstackExtView, the extent of 'dim' must be known."),
+    }
+)
+
+
+def _common(arrays: Sequence[Array]) -> tuple[int, ...]:
+    """The shape of arrays whose extents differ where they are open."""
+    return tuple(n if n == m else -1 for n, m in zip(*(array.shape for array in arrays), strict=True))
+
 
 def _view(name: str, settings: tuple[str, ...], kernel: Kernel, grad: Grad, defaults: tuple[Any, ...] = ()) -> OpDef:
-    """Return a view; its shape is inferred by applying the kernel to a broadcast array, which needs no memory."""
+    """Return a view; its shape is inferred by applying the kernel to broadcast arrays, which need no memory.
+
+    What differs between two arrays with different extents in place of open ones is open.
+    """
 
     def infer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
         x = tensor_of(name, abstracts[0], "input")
@@ -30,10 +53,14 @@ def _view(name: str, settings: tuple[str, ...], kernel: Kernel, grad: Grad, defa
         for each, value in zip(settings, named, strict=True):
             if each.startswith("dim"):
                 axis_of(name, value, len(x.shape), each, extra=int(name == "ExpandDimsView"))
-        result = kernel(np.broadcast_to(np.zeros((), np.bool_), x.shape), *named)
-        if isinstance(result, tuple):
-            return tuple_of(*(output(x.dtype, piece.shape) for piece in result))
-        return output(x.dtype, result.shape)
+            if each == "dim" and name in _NEED_EXTENT and x.shape[value] == -1:
+                kind, text = _NEED_EXTENT[name]
+                raise kind(text)
+        tried = [tuple(probe if n == -1 else n for n in x.shape) for probe in _PROBES]
+        results = [kernel(np.broadcast_to(np.zeros((), np.bool_), shape), *named) for shape in tried]
+        if isinstance(results[0], tuple):
+            return tuple_of(*(output(x.dtype, _common(pair)) for pair in zip(*results, strict=True)))
+        return output(x.dtype, _common(results))
 
     return OpDef(
         name=name,

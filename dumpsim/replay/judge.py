@@ -351,7 +351,7 @@ def _check(
     """Check the inferred sizes of the outputs before any work; return those whose size depends on values."""
     shortened: set[int] = set()
     wide = any(isinstance(one, Bounded) for one in operands)
-    inferred = tensors_of(definition.infer([_abstract(one, wide) for one in operands], attrs))
+    inferred = tensors_of(definition.output_type([_abstract(one, wide) for one in operands], attrs))
     for slot, dumped in results.items():
         if slot >= len(inferred):
             raise Refusal(f"has {len(inferred)} outputs, the dump has output.{slot}")

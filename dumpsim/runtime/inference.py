@@ -70,7 +70,7 @@ class Inference:
             return item
         definition = definition_of(node, self._find)
         typed = [operand for operand in operands if not isinstance(operand, MonadType)]
-        return definition.infer(typed, {**definition.attrs, **node.attrs})
+        return definition.output_type(typed, {**definition.attrs, **node.attrs})
 
     def _with_largest(self, node: Node) -> Abstract:
         """The type of a node of open shape with the largest extents that it can have."""

@@ -510,7 +510,7 @@ class Session:
         shared = is_shared(definition, current().size)
         keywords = {**definition.attrs, **(attrs or {})}
         if output is None:
-            output = definition.infer([_abstract(operand) for operand in operands], keywords)
+            output = definition.output_type([_abstract(operand) for operand in operands], keywords)
         with self._busy:
             device = self.device
             runs = 0

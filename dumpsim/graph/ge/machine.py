@@ -292,7 +292,7 @@ class Composition:
                     assert isinstance(found, TupleType)
                     found = found.items[source.item]
                 types.append(found)
-            results.append(definition.infer(types, own))
+            results.append(definition.output_type(types, own))
         last = results[-1]
         return last.items[0] if isinstance(last, TupleType) else last
 

@@ -106,7 +106,7 @@ def _part(node: Node, definition: OpDef, operands: list[Value], **attrs: object)
     return Node(
         op_type=definition.name,
         operands=operands,
-        abstract=definition.infer([operand.abstract for operand in operands], attrs),
+        abstract=definition.output_type([operand.abstract for operand in operands], attrs),
         attrs=attrs,
         scope=node.scope,
         full_name=node.full_name + _PARTS[definition.name],
@@ -141,7 +141,7 @@ def _normalize_back(node: Node, users: Users) -> None:
     dy, x, scale, mean, variance, _, _, epsilon, _ = node.operands
     name = node.full_name
     _become(node, BN_UPDATE_GRAD, [dy, x, mean, variance], epsilon=_value(epsilon))
-    node.abstract = BN_UPDATE_GRAD.infer([o.abstract for o in node.operands], node.attrs)
+    node.abstract = BN_UPDATE_GRAD.output_type([o.abstract for o in node.operands], node.attrs)
     operands = [dy, x, _item(node, 0), _item(node, 1), scale, mean, variance]
     last = _part(node, BN_REDUCE_GRAD, operands, epsilon=_value(epsilon))
     last.full_name, last.original_name = name + _PARTS[BN_REDUCE_GRAD.name], name

@@ -279,7 +279,7 @@ class NodeBuilder(NodeMaker):
         missing = len(definition.operands) - len(inputs)
         rest = [constant(value) for value in definition.defaults[len(definition.defaults) - missing :]]
         arguments = [*inputs, *rest]
-        kind = definition.infer([value.abstract for value in arguments], settings)
+        kind = definition.output_type([value.abstract for value in arguments], settings)
         return result_of(arguments, definition, settings, kind)
 
 

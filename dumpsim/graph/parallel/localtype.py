@@ -119,7 +119,7 @@ def infer_local(node: Node, find: Find) -> Abstract:
         return _infer_rule(node, find)
     definition = definition_of(node, find)
     attrs: dict[str, Any] = {**definition.attrs, **node.attrs}
-    return definition.infer([v.abstract for v in operands if not isinstance(v.abstract, MonadType)], attrs)
+    return definition.output_type([v.abstract for v in operands if not isinstance(v.abstract, MonadType)], attrs)
 
 
 def _infer_rule(node: Node, find: Find) -> Abstract:

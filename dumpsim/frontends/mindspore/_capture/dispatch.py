@@ -118,7 +118,7 @@ def start(op_type: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tu
         _check_target(definition)
     merged = {**definition.attrs, **attrs}
     operands = complete(definition, operands, _cast)
-    abstract = definition.infer([values.abstract_of(operand) for operand in operands], merged)
+    abstract = definition.output_type([values.abstract_of(operand) for operand in operands], merged)
     plain = [_plain(operand) for operand in operands]
     pending = _session().start_op(definition, plain, merged, output=abstract, failing=_failing)
     from dumpsim.device.memory import FILL
@@ -194,11 +194,11 @@ def _inferred(definition: OpDef, operands: Sequence[Any], attrs: Mapping[str, An
     """Return the type of the output; on the CPU, number types without a kernel are refused as MindSpore does."""
     refused = _numbertypes.refusal(definition.name, operands) if _session().target == "CPU" else None
     if refused is None:
-        return definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+        return definition.output_type([values.abstract_of(operand) for operand in operands], attrs)
     error, is_early = refused
     if not is_early:
         with suppress(ScriptTypeError):
-            definition.infer([values.abstract_of(operand) for operand in operands], attrs)
+            definition.output_type([values.abstract_of(operand) for operand in operands], attrs)
     raise error
 
 

@@ -214,7 +214,7 @@ class Tracer:
         """
         refuse_open(tuple(operands))
         inputs = [self.value_of(operand) for operand in complete(definition, operands, self._cast)]
-        abstract = definition.infer([v.abstract for v in inputs], attrs)
+        abstract = definition.output_type([v.abstract for v in inputs], attrs)
         node = Node(
             op_type=definition.name,
             operands=inputs,
