@@ -11,6 +11,7 @@ import numpy as np
 
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.dtype import DType, dtype
+from dumpsim.core.errors import UnsupportedError
 from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.opdef import Emitter
 from dumpsim.ops.promotion import operand_type
@@ -216,12 +217,16 @@ def _matmul(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
 
 def _dense(b: Emitter, operands: Sequence[Any], result: Any) -> Any:
     x, weight, bias = operands
-    shape = shape_of(x)
-    rows = x if len(shape) == 2 else b.emit("Reshape", x, (-1, shape[-1]))
+    is_matrix = len(x.abstract.shape) == 2
+    rows = x if is_matrix else b.emit("Reshape", x, (-1, shape_of(weight)[-1]))
     product = b.emit("MatMul", rows, weight, False, True)
     if bias is not None and constant(bias) is not None:
         product = b.emit("Add", product, bias)
-    return product if len(shape) == 2 else b.emit("Reshape", product, result.shape)
+    if is_matrix:
+        return product
+    if result.shape.count(-1) > 1:
+        raise UnsupportedError(f"a result of shape {result.shape}", where="Dense")
+    return b.emit("Reshape", product, result.shape)
 
 
 def _pieces(b: Emitter, operands: Sequence[Any], result: Any) -> Any:

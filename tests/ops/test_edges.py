@@ -358,6 +358,14 @@ def test_weights_of_few_bits_have_one_factor_or_one_per_column(turned, count):
     assert made.tolist() == (x @ (weight * scale)).tolist()
 
 
+def test_weights_of_few_bits_may_be_a_batch_of_turned_matrices():
+    rng = np.random.RandomState(1)
+    x, weight = rng.randint(-3, 4, (5, 2, 4)).astype(np.float32), rng.randint(-8, 8, (5, 6, 4)).astype(np.int8)
+    scale = np.float32([3])
+    made = kernel("WeightQuantBatchMatmul", x, weight, scale, None, None, None, None, False, True, 0)
+    assert made.tolist() == (x @ (weight * scale).transpose(0, 2, 1)).tolist()
+
+
 def test_a_clamp_without_limits_passes_everything():
     b, x = Builder(), value(np.float32([1, np.nan]))
     out = b.emit("ClampScalar", x, None, None)

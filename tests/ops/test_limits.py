@@ -6,6 +6,7 @@ The results are arithmetic: parts of a group's ranks, borders of images, rows ti
 import re
 from functools import partial
 
+import numpy as np
 import pytest
 
 from dumpsim.core.abstract import NoneType, ScalarType, StringType, TensorType, TupleType, tensors_of
@@ -293,3 +294,65 @@ def test_products_take_shapes_that_fit_alone(name, operands, expected):
 def test_an_added_term_may_have_fewer_or_single_extents():
     for shape in ((), (1,), (4,), (1, 1), (2, 1), (1, 4), (2, 4)):
         assert shapes("Addmm", t(*shape), t(2, 3), t(3, 4)) == [f32(2, 4)]
+
+
+def test_channels_are_the_second_or_the_last_axis():
+    rows = [t(3)] * 4
+    for dims, settings in (((2, 3, 4, 5), ()), ((2, 4, 5, 3), (False, 1e-5, 0.1, 1)), ((2, 3), (False, 1e-5, 0.1, 0))):
+        assert shapes("BatchNorm", t(*dims), *rows, *map(n, settings))[0] == f32(*dims)
+        wrong = (False, 1e-5, 0.1, 1) if not settings else (False, 1e-5, 0.1, 0)
+        if len(dims) == 4:
+            refuses(partial(shapes, "BatchNorm", t(*dims), *rows, *map(n, wrong)), ScriptValueError, "channel dim")
+
+
+@pytest.mark.parametrize("indexing", [0, 1])
+def test_grids_of_one_two_and_three_axes(indexing):
+    for lengths in ((3,), (3, 4), (3, 4, 5)):
+        found = shapes("Meshgrid", several(*map(t, lengths)), n(indexing))
+        grids = np.meshgrid(*map(np.zeros, lengths), indexing="xy" if indexing else "ij")
+        assert found == [f32(*one.shape) for one in grids]
+
+
+def test_the_value_of_a_masked_fill_is_a_number():
+    mask = t(2, 3, kind="bool")
+    assert shapes("MaskedFill", t(2, 3), mask, n(0.5)) == [f32(2, 3)]
+    for wrong in (NONE, StringType(value="x")):
+        refuses(partial(shapes, "MaskedFill", t(2, 3), mask, wrong), ScriptTypeError, "argument[value]")
+
+
+def test_the_gradient_of_attention_checks_its_settings():
+    tensors = (t(3, 2, 5, 4), t(3, 2, 7, 4), t(3, 2, 7, 4))
+    settings = [2, 1.0, 1.0, 2147483647, 2147483647, 0, 1, 0]
+    name = "FlashAttentionScoreGrad"
+    more = (NONE,) * (len(find(name).operands) - 3 - len(settings))
+    assert shapes(name, *tensors, *more, *map(n, settings))[:3] == [f32(*one.shape) for one in tensors]
+    settings[1] = 0.0
+    refuses(
+        partial(shapes, name, *tensors, *more, *map(n, settings)), ScriptValueError, "'keep_prob' must be in (0, 1]"
+    )
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "pad"), [(3, 3, 1, 1), (2, 3, 1, 0), (3, 2, 2, 1), (2, 5, 1, 1)]
+)
+def test_windows_of_the_largest_element(kernel, stride, dilation, pad, ceil_mode):
+    """As torch documents it: rounded up, the last window must still begin in the input or the padding before it."""
+    for size in range(6, 20):
+        room = size + 2 * pad - dilation * (kernel - 1) - 1
+        count = (-(-room // stride) if ceil_mode else room // stride) + 1
+        if ceil_mode and (count - 1) * stride >= size + pad:
+            count -= 1
+        found = shapes(
+            "MaxPoolWithArgmaxV2", t(1, 2, size, 9), kernel_size=(1, 1, kernel, 1), strides=(1, 1, stride, 1),
+            pads=(1, 1, pad, 0), dilation=(1, 1, dilation, 1), ceil_mode=ceil_mode,
+        )  # fmt: skip
+        assert found[0] == f32(1, 2, count, 9), size
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [(3, (3, 3)), (None, (7, 5)), ((3, 2), (3, 2)), ((None, 2), (7, 2)), ((3, None), (3, 5)), ((-1, 2), (7, 2))],
+)
+def test_sizes_of_an_adaptive_average(wanted, expected):
+    assert shapes("AdaptiveAvgPool2D", t(2, 7, 5), output_size=wanted) == [f32(2, *expected)]

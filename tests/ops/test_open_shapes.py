@@ -194,11 +194,16 @@ class Scattered(nn.Cell):
         return ops.tensor_scatter_add(y, Tensor(np.array([[0], [1], [0], [2]], np.int32)), ops.masked_select(x, mask))
 
 
+class Layer(nn.Cell):
+    def construct(self, x, mask, y):
+        return ops.dense(ops.masked_select(x, mask).reshape(1, -1), Tensor(np.ones((2, 4), np.float32)))
+
+
 # results of MindSpore 2.10 on a CPU
 RECORDED = [
     (Loss, [0.005, 0.00125, 0.02, 0.06125]), (Joined, [0.0, 0.25, 0.5, 0.75, 0.1, 0.2, 0.3, 0.4]),
     (Padded, [0.0, 0.0, 0.25, 0.5, 0.75, 0.0, 0.0]), (Norm, [[-0.03416399, 0.11055734, 0.434164, 0.93665624]]),
-    (Images, [[[[0.375]]]]), (Blocks, [[[[0.0, 0.25], [0.5, 0.75]]]]), (Rows, [0, 3, 2, 1]),
+    (Images, [[[[0.375]]]]), (Blocks, [[[[0.0, 0.25], [0.5, 0.75]]]]), (Rows, [0, 3, 2, 1]), (Layer, [[1.5, 1.5]]),
     (Scattered, [0.6, 0.45, 1.05, 0.4]),
 ]  # fmt: skip
 
