@@ -1,5 +1,7 @@
 """Runs many net scripts under the emulation, each in a process of its own that is forked after the import."""
 
+import contextlib
+import gc
 import os
 import resource
 import runpy
@@ -49,6 +51,17 @@ def _serve() -> None:
     import mindspore  # noqa: F401
     from mindspore import nn, ops  # noqa: F401
 
+    # what most nets need when they are compiled and run, so that it is imported once
+    import dumpsim.frontends.mindspore._capture.compile
+    import dumpsim.frontends.mindspore._dumping
+    import dumpsim.frontends.mindspore._latechanges
+    import dumpsim.frontends.mindspore.parallel._settings
+    import dumpsim.ops.composite
+    import dumpsim.ops.cpu
+    import dumpsim.runtime.session  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page
     for line in sys.stdin:
         child = os.fork()
         if not child:
@@ -57,29 +70,44 @@ def _serve() -> None:
         print("done", status, flush=True)
 
 
-def run(scripts: Mapping[str, str], keep: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each net its tree (see `trees.read`), or ``{"refused": text}`` with the end of what it printed.
+class Emulator:
+    """A process that has imported the emulation and runs net scripts, for as long as this context manager is entered.
 
-    Parameters
-    ----------
-    scripts : mapping of str to str
-        Text of each net's script by its name.
-    keep : Path, optional
-        Leave the trees below this folder.
+    It is started by the first run.
     """
-    settings = RunSettings(mindspore="2.10", device="cpu", manifest=None, quiet=True)
-    env = environment(settings, {"PATH": os.environ["PATH"]})
-    command = [sys.executable, str(Path(__file__).resolve())]
-    with (
-        tempfile.TemporaryDirectory(prefix="corpus-") as scratch,
-        subprocess.Popen(
-            command, cwd=scratch, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as server,
-    ):
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._server: subprocess.Popen[str] | None = None
+        self._scratch = Path()
+        self._count = 0
+
+    def __enter__(self) -> "Emulator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            assert self._server.stdin
+            self._server.stdin.close()
+        self._server = None
+        self._stack.close()
+
+    def run(self, scripts: Mapping[str, str], keep: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield for each net its tree (see `trees.read`), or ``{"refused": text}`` with the end of what it printed.
+
+        Parameters
+        ----------
+        scripts : mapping of str to str
+            Text of each net's script by its name.
+        keep : Path, optional
+            Leave the trees below this folder.
+        """
+        server = self._server or self._start()
         assert server.stdin
         assert server.stdout
         for name, script in scripts.items():
-            folder = (keep or Path(scratch)).resolve() / name
+            self._count += 1
+            folder = keep.resolve() / name if keep else self._scratch / str(self._count) / name
             folder.mkdir(parents=True)
             (folder / "net.py").write_text(script)
             server.stdin.write(f"{folder}\n")
@@ -93,7 +121,24 @@ def run(scripts: Mapping[str, str], keep: Path | None = None) -> Iterator[tuple[
                 yield name, trees.read(folder / "tree")
             else:
                 yield name, {"refused": (folder / "log.txt").read_text(errors="replace")[-3000:]}
-        server.stdin.close()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        settings = RunSettings(mindspore="2.10", device="cpu", manifest=None, quiet=True)
+        env = environment(settings, {"PATH": os.environ["PATH"]})
+        command = [sys.executable, str(Path(__file__).resolve())]
+        self._scratch = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="corpus-"))).resolve()
+        self._server = self._stack.enter_context(
+            subprocess.Popen(
+                command, cwd=self._scratch, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+        return self._server
+
+
+def run(scripts: Mapping[str, str], keep: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same with a process of its own; see `Emulator.run`."""
+    with Emulator() as emulator:
+        yield from emulator.run(scripts, keep)
 
 
 if __name__ == "__main__":

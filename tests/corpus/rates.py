@@ -8,6 +8,8 @@ or a recorded folder) what differs, at the earliest stage: operators, scopes, gr
 import argparse
 import difflib
 import json
+import os
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -31,8 +33,56 @@ def rates(results: Iterable[compare.Result]) -> dict[str, tuple[int, int]]:
 
 def measure(nets: Mapping[str, Mapping[str, Any]], keep: Path | None = None) -> dict[str, compare.Result]:
     """Run the nets under the emulation and compare each with its record."""
+    with emulated.Emulator() as emulator:
+        return _compared(emulator, nets, keep)
+
+
+def _compared(
+    emulator: emulated.Emulator, nets: Mapping[str, Mapping[str, Any]], keep: Path | None = None
+) -> dict[str, compare.Result]:
     scripts = {name: net["script"] for name, net in nets.items()}
-    return {name: compare.compare(nets[name], tree) for name, tree in emulated.run(scripts, keep)}
+    return {name: compare.compare(nets[name], tree) for name, tree in emulator.run(scripts, keep)}
+
+
+class Measured:
+    """Results of nets of the corpus.
+
+    Parameters
+    ----------
+    emulator : Emulator
+    shared : Path, optional
+        A folder for the results of this run of tests, so that no other process of it measures the same net again.
+    """
+
+    def __init__(self, emulator: emulated.Emulator, shared: Path | None = None) -> None:
+        self._emulator = emulator
+        self._shared = shared
+
+    def __call__(self, names: Iterable[str]) -> dict[str, compare.Result]:
+        """Results by name; see `measure`."""
+        found = {name: self._known(name) for name in names}
+        missing = {name: pack.load(name) for name, result in found.items() if result is None}
+        measured = _compared(self._emulator, missing) if missing else {}
+        for name, result in measured.items():
+            self._keep(name, result)
+        return {name: result or measured[name] for name, result in found.items()}
+
+    def _known(self, name: str) -> compare.Result | None:
+        if self._shared is None:
+            return None
+        try:
+            found: compare.Result = pickle.loads((self._shared / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _keep(self, name: str, result: compare.Result) -> None:
+        if self._shared is None:
+            return
+        self._shared.mkdir(exist_ok=True)
+        unfinished = self._shared / f"{name}.{os.getpid()}"
+        unfinished.write_bytes(pickle.dumps(result))
+        unfinished.replace(self._shared / name)
 
 
 def by_feature(nets: Mapping[str, Mapping[str, Any]], results: Mapping[str, compare.Result]) -> dict[str, list[str]]:

@@ -54,18 +54,17 @@ NETS = {
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_a_net_is_exact(name):
-    net = pack.load(name)
-    (result,) = rates.measure({name: net}).values()
+def test_a_net_is_exact(name, measured):
+    (result,) = measured([name]).values()
     assert not result.causes
     assert all(equal == total for measure, (equal, total) in result.counts.items() if measure != "time")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in pack.names() if name not in NETS])
-def test_every_other_net_is_exact_or_as_equal_as_it_was(name):
+def test_every_other_net_is_exact_or_as_equal_as_it_was(name, measured):
     """What differs for a net is in ``floors.json``; all other nets are exact."""
-    (result,) = rates.measure({name: pack.load(name)}).values()
+    (result,) = measured([name]).values()
     known = rates.floors()["different"].get(name)
     if known is None:
         assert not result.causes
@@ -81,9 +80,9 @@ def test_every_other_net_is_exact_or_as_equal_as_it_was(name):
         ("r1_055_train", "a list of learning rates is a cell of the vendor's name"),
     ],
 )
-def test_execution_orders_are_exact(name, rule):
+def test_execution_orders_are_exact(name, rule, measured):
     # memory that is not written has any value
-    (result,) = rates.measure({name: pack.load(name)}).values()
+    (result,) = measured([name]).values()
     equal, total = result.counts["orders"]
     assert equal == total, rule
 
@@ -97,8 +96,8 @@ def test_execution_orders_are_exact(name, rule):
         ("r621_037_gradient", "tuples of zero gradients stay nodes unless the functions are analysed again"),
     ],
 )
-def test_names_and_graph_ids_are_exact(name, rule):
-    (result,) = rates.measure({name: pack.load(name)}).values()
+def test_names_and_graph_ids_are_exact(name, rule, measured):
+    (result,) = measured([name]).values()
     for measure in ("names", "trees", "graphs"):
         equal, total = result.counts[measure]
         assert equal == total, rule

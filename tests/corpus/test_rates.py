@@ -7,11 +7,11 @@ import pytest
 from corpus import compare, pack, rates
 
 
-def below(kind: str) -> tuple[list[str], str]:
+def below(kind, measured) -> tuple[list[str], str]:
     """Rates below their floor, and the causes of differences."""
     known = rates.floors()[kind]
     nets = {name: pack.load(name) for name in known["nets"]}
-    results = rates.measure(nets)
+    results = measured(nets)
     found = rates.percentages(nets, results)
     failed = [
         f"{feature}: {measure} {found[feature].get(measure, 0)} % of at least {floor} %"
@@ -22,14 +22,14 @@ def below(kind: str) -> tuple[list[str], str]:
     return failed, rates.causes(results)
 
 
-def test_rates_of_the_sample():
-    failed, causes = below("sample")
+def test_rates_of_the_sample(measured):
+    failed, causes = below("sample", measured)
     assert not failed, causes
 
 
 @pytest.mark.slow
-def test_rates_of_the_corpus():
-    failed, causes = below("corpus")
+def test_rates_of_the_corpus(measured):
+    failed, causes = below("corpus", measured)
     assert not failed, causes
 
 
