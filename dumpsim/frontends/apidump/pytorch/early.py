@@ -24,7 +24,8 @@ from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load, evaluate
 __all__ = ["Early"]
 
 _DEPTH = 6
-_FOREIGN = ("torch", "dumpsim", "numpy", "pytest", "_pytest")
+# the last two are what torch imports, and refer to nothing of it
+_FOREIGN = ("torch", "dumpsim", "numpy", "pytest", "_pytest", "sympy", "mpmath")
 # types of most values in modules, which cannot contain a function
 _EMPTY = frozenset({str, bytes, int, float, bool, complex, NoneType, GetSetDescriptorType, MemberDescriptorType,
                     MethodDescriptorType, WrapperDescriptorType})  # fmt: skip
