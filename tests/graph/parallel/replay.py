@@ -6,6 +6,7 @@ equal in operators and operands, then in names and scopes, then in attributes, t
 
 import ast
 import collections
+import functools
 import json
 import lzma
 import re
@@ -319,7 +320,13 @@ def load(*files: str) -> dict[str, dict[str, str]]:
     """The recorded nets by name, of ``nets`` or of these files; those that move, cut and repeat are in ``moving``."""
     found: dict[str, dict[str, str]] = {}
     for name in files or ("nets",):
-        found |= json.loads(lzma.decompress((_FOLDER / f"{name}.json.xz").read_bytes()))
+        found |= _unpacked(name)
+    return found
+
+
+@functools.cache
+def _unpacked(name: str) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(lzma.decompress((_FOLDER / f"{name}.json.xz").read_bytes()))
     return found
 
 
