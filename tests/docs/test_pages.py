@@ -1,17 +1,22 @@
 """Every command and every block of code of README and docs/ is run, and what the pages show is what is printed."""
 
 import pytest
+from extras import missing
 
 from tests.pages import ROOT, Block, PageRun, blocks, first_missing, markers, pages
 
 
 def _cases():
-    """A test for each page with the markers that it names, and one more with the extras that some blocks need."""
+    """A test for each page with the markers that it names, and one with the extras that some blocks need.
+
+    Where these are installed, it is the only one of the page: it runs the other blocks, too.
+    """
     for path in pages():
         name = path.relative_to(ROOT).as_posix()
         asked = [getattr(pytest.mark, marker) for marker in markers(path)]
-        yield pytest.param(path, (), id=name, marks=asked)
         extras = sorted({block.extra for block in blocks(path) if block.extra})
+        if not extras or any(missing(extra) for extra in extras):
+            yield pytest.param(path, (), id=name, marks=asked)
         if extras:
             more = [getattr(pytest.mark, extra) for extra in extras]
             yield pytest.param(path, extras, id=f"{name}-{'-'.join(extras)}", marks=asked + more)
