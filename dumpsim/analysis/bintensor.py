@@ -244,7 +244,7 @@ class BinTensor:
         start, end = self.file.spans[f"{self.io}s"][self.slot]
         size = end - start  # bytes in the file: a part without an address has none
         shape = reading.device_shape
-        if reading.needed != size or max(*shape, *self.item.original_shape, 0, 0) > _LIMIT:
+        if reading.needed != size or any(extent > _LIMIT for extent in (*shape, *self.item.original_shape)):
             what = f"{reading.dtype} of shape {shape} has {reading.needed} bytes, the file has {size}"
             raise UnreadableError(what, where=self.label, code="DS-ANA-006")
         return reading

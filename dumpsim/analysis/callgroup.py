@@ -92,7 +92,7 @@ def _pairs(origin: Sequence[Call], target: Sequence[Call]) -> list[tuple[int, in
         (hits,) = np.nonzero(weights)
         if hits.size:
             agreed = _agreement(values[0][i], values[1][lo:hi][hits]) if known else 0.0
-            weights[hits] += share * (agreed + _SMALL * (3 - rank[i]))
+            weights[hits] += share * (agreed - _SMALL * rank[i])
         return weights
 
     head, tail = _equal_ends(exact, values)
@@ -225,7 +225,7 @@ def _cut_groups(origin: Sequence[Call], target: Sequence[Call]) -> list[Group]:
     if not origin and not target:
         return []
     groups, at_i, at_j = [], 0, 0
-    for i, j in [*_cuts(origin, target), (len(origin) - 1, len(target) - 1)]:
+    for i, j in [*_cuts(origin, target), (len(origin), len(target))]:
         groups.append(Group(tuple(origin[at_i : i + 1]), tuple(target[at_j : j + 1])))
         at_i, at_j = i + 1, j + 1
     return groups

@@ -18,7 +18,7 @@ def name_distances(names: Sequence[str]) -> Callable[[int], NDArray[np.float64]]
     """
     lengths = np.array([len(name) for name in names], np.int64)
     width = int(lengths.max(initial=0))
-    letters = np.array([[ord(c) for c in name] + [-1] * (width - len(name)) for name in names], np.int32)
+    letters = np.array([[ord(c) for c in name.ljust(width)] for name in names], np.int32)
     found: dict[int, NDArray[np.float64]] = {}
 
     def distances(index: int) -> NDArray[np.float64]:

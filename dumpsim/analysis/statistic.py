@@ -30,8 +30,6 @@ def padded(host: Shape, device: Shape) -> bool:
     if not host or math.prod(device) <= math.prod(host):
         return False
     for layout in FORMATS.values():
-        if not layout.blocked or not layout.known:
-            continue
         for dtype in ("float16", "float32", "int8"):  # the number type decides on the size of a block
             try:
                 if device_shape(host, dtype, layout.name) == device:

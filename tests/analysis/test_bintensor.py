@@ -154,6 +154,18 @@ def test_other_types(dtype, raw, shape, values, tmp_path):
     assert entry.array().shape == entry.shape
 
 
+@pytest.mark.parametrize("size", [2, 3, 7, 8, 9, 40])
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("int4", 4), ("bool", 8), ("int16", 16), ("float32", 32), ("int64", 64), ("complex64", 64)]
+)
+def test_without_a_shape_all_bytes_are_elements_in_a_row(dtype, bits, size, tmp_path):
+    raw = np.arange(size * bits // 8).astype(np.uint8) & (1 if dtype == "bool" else 255)
+    entry = tensor(tmp_path, raw.tobytes(), dtype_number(dtype), 2, ())
+    assert entry.shape == entry.device_shape == entry.array().shape == (raw.size * 8 // bits,)
+    if dtype != "int4":
+        assert entry.array().tobytes() == raw.tobytes()
+
+
 def test_int4_in_a_device_layout(tmp_path):
     x = np.random.default_rng(3).integers(-8, 8, (20, 70)).astype(np.int8)
     device = fractal_nz(x, 64).reshape(-1)

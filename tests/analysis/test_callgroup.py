@@ -375,3 +375,14 @@ def test_values_are_more_than_the_kind_of_a_call_and_less_than_one_pair_more():
     assert [len(group.target) for group in align(origin, target)] == [1, 0]
     two = [call("relu", at=0, values=far), call("relu", at=1, values=far)]
     assert sizes(align(origin, two)) == [(1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(("edges", "groups"), [(39, 40), (41, 42)])
+def test_forty_edges_of_other_names_are_as_much_as_one_edge_more(edges, groups):
+    """A pair of edges of wholly other names costs a twentieth of what it is worth to leave out one on both sides."""
+    letters = [chr(0x4E00 + at) for at in range(edges + 2)]
+    origin = [call(letter, at=at) for at, letter in enumerate(letters[:-1])]
+    target = [call(letter, at=at) for at, letter in enumerate(letters[1:])]
+    found = gap_groups(origin, target)
+    same = sum(one.origin[-1].api == one.target[-1].api for one in found)
+    assert (len(found), same) == ((groups, 0) if edges < 40 else (groups - 1, edges - 1))

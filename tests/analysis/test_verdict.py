@@ -193,14 +193,14 @@ def test_a_tensor_of_several_blocks_is_judged_as_a_whole():
     golden = random.normal(size=BIG).astype(F)
     own = golden + F(0.25)
     own[[3, -1]] += F(4)  # in the first and in the last block
-    own[7], own[-2], golden[9], golden[-3] = NAN, INF, NAN, -INF
+    own[7], own[8], own[-2], golden[9], golden[-3] = NAN, INF, INF, NAN, -INF
     found = judge_arrays(own, golden, LOOSE, equal_nan=True)
     x, y = own.astype(float), golden.astype(float)
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(all="ignore"):
         far = ~both | (np.abs(x - y) > 0.5 + 0.25 * np.abs(y))
     assert (found.verdict, found.outside, found.count) == ("differs", int(far.sum()), BIG)
-    assert found.note == "2 NaN or Inf in A only; 2 NaN or Inf in B only"
+    assert found.note == "3 NaN or Inf in A only; 2 NaN or Inf in B only"
     assert found.relative == INF
     own[~both] = golden[~both] = 1
     found = judge_arrays(own, golden, LOOSE, equal_nan=True)

@@ -20,10 +20,10 @@ def tree(tmp_path):
     place = tmp_path / "0" / "net"
     place.mkdir(parents=True)
 
-    def wrote(*reads, mapped=()):
+    def wrote(*reads, mapped=(), address=0x100):
         lines = []
         for name, stamp, outputs, attrs in reads:
-            made = [item(np.frombuffer(raw, np.uint8), address=0x100) for raw in outputs]
+            made = [item(np.frombuffer(raw, np.uint8), address=address) for raw in outputs]
             data = bin_bytes(outputs=made, op_name=name, attrs=attrs, time=START + stamp)
             file = f"Add.{name}.1.2.{START + stamp}"
             if name in mapped:
@@ -70,6 +70,12 @@ def test_whether_a_change_was_legal(tree, attrs, verdict, bad):
     root = tree(("C", 10, [b"ab"], {}), ("A_To_C", 11, [b"ac"], attrs))
     assert changes(root) == [("C", 0, "A", "C", verdict)]
     assert watchdiff(root).trampled is bad
+
+
+@pytest.mark.parametrize(("address", "found"), [(0, 0), (1, 3), (0x100, 0x102)])
+def test_the_address_of_a_change_is_that_of_its_first_byte_if_that_of_the_tensor_is_known(tree, address, found):
+    root = tree(("C", 10, [b"abcd"], {}), ("A_To_C", 11, [b"abXX"], {}), address=address)
+    assert [one.address for one in watchdiff(root).changes] == [found]
 
 
 def test_what_was_read_before_the_operator_ran_is_no_change(tree):

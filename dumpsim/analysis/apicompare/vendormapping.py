@@ -98,8 +98,7 @@ def _recursion(origin: Sequence[Key], target: Sequence[Key]) -> list[Pair]:
         pairs = list(zip(where[0][best], where[1][best], strict=True))
         found += pairs
         for i, j in [*pairs, (b, d)]:
-            if a < i and c < j:
-                ranges.append((a, i, c, j))
+            ranges.append((a, i, c, j))
             a, c = i + 1, j + 1
     return sorted(found)
 

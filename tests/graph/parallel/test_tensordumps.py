@@ -246,3 +246,88 @@ def test_a_dump_by_depend_in_generation_a():
     (found,) = dumps_of(compiled(2, 1, Waiting("in")).sharding.end)
     assert re.fullmatch(r"d/r_CNode_\d+_in_rank_1", found[0])
     assert found[1:] == ["StridedSlice2", True]
+
+
+class Hooked(nn.Cell):
+    """DumpGradient between two or three products."""
+
+    def __init__(self, mode, first, second, third):
+        super().__init__()
+        self.m1, self.m2 = P.MatMul().shard(first), P.MatMul().shard(second)
+        self.m3 = P.MatMul().shard(third) if third else None
+        self.dump = ops.DumpGradient()
+        self.mode = mode
+
+    def construct(self, x, y, b):
+        out = self.dump("d/g.npy", self.m1(x, y), self.mode)
+        return self.m2(out, b) if self.m3 is None else self.m2(out, b) + self.m3(out, b)
+
+
+class Gradient(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.grad = ops.GradOperation(get_all=True)
+
+    def construct(self, x, y, b):
+        return self.grad(self.net)(x, y, b)
+
+
+def in_order(graph):
+    """Whether each node comes after what it takes."""
+    place = {id(node): at for at, node in enumerate(graph.trail)}
+    taken = [(at, place.get(id(value), -1)) for at, node in enumerate(graph.trail) for value in node.operands]
+    return all(before < at for at, before in taken)
+
+
+# strategies, mode -> what each hook is on, and what reads it, in the order of the graph [observed 2.10]
+HOOKS = {
+    (SPLIT, SPLIT, None, "in"): [("MatMul", ["AllReduce"])],  # the operator's own result
+    (SPLIT, SPLIT, None, "out"): [("StridedSlice", ["MatMul"])],  # what the consumer reads
+    (SPLIT, SPLIT, ROWS, "in"): [("MatMul", ["AllReduce"])],
+    (SPLIT, SPLIT, ROWS, "out"): [("StridedSlice", ["MatMul"]), ("StridedSlice", ["MatMul"])],
+    (ROWS, ROWS, None, "in"): [("MatMul", ["MatMul"])],  # no communication follows
+    (ROWS, ROWS, None, "out"): [("MatMul", ["MatMul"])],
+    (ROWS, ROWS, ROWS, "out"): [("MatMul", ["MatMul", "MatMul"])],
+    (SPLIT, WHOLE, None, "in"): [("MatMul", ["AllReduce"])],
+    (SPLIT, WHOLE, None, "out"): [("AllReduce", ["MatMul"])],
+    (SPLIT, WHOLE, SPLIT, "out"): [("AllReduce", ["MatMul"]), ("StridedSlice", ["MatMul"])],
+}
+
+
+@pytest.mark.parametrize("release", [None, "2.10"])
+@pytest.mark.parametrize("case", HOOKS)
+def test_a_hook_of_a_gradient_is_on_the_result_or_on_what_is_read(case, release):
+    *strategies, mode = case
+    versions = {} if release is None else {"mindspore": release}
+    graph = compiled(2, 1, Hooked(mode, *strategies), **versions).sharding.end
+    assert in_order(graph)
+    found = []
+    for node in graph.trail:
+        if node.op_type == "CustomGradient":
+            (item,) = (user for user in graph.trail if node in user.operands)
+            assert (item.op_type, node.operands[0]) == ("TupleGetItem", node.operands[1])
+            users = [user.op_type for user in graph.trail if any(one is item for one in user.operands)]
+            found.append((node.operands[0].op_type, users))
+    assert found == HOOKS[case]
+
+
+@pytest.mark.parametrize("name", [*NETS, *OTHERS])
+@pytest.mark.parametrize("release", [None, "2.10"])
+def test_what_is_inserted_comes_after_what_it_takes(name, release):
+    versions = {} if release is None else {"mindspore": release}
+    devices, *others = NETS.get(name, (2,))
+    net = Net(*others) if others else OTHERS[name]()
+    assert in_order(compiled(devices, 1, net, **versions).sharding.end)
+
+
+@pytest.mark.parametrize(("generation", "mode", "file"), [
+    ("A", "in", "d/g.npy"), ("A", "out", "d/g.npy"), ("B", "in", "d/g_in.npy"), ("B", "out", "d/g.npy"),
+    ("C", "in", "d/g_in.npy"), ("C", "out", "d/g.npy"),
+])  # fmt: skip
+def test_the_dump_of_a_gradient_has_the_mode_in_its_name(generation, mode, file):
+    net = Gradient(Hooked(mode, SPLIT, SPLIT, None))
+    graph = compiled(2, 1, net, overrides={"tensordump": generation}).sharding.end
+    rules = [rule for node in graph.trail if (rule := node.attrs.get("rule")) is not None]
+    dumps = [node for rule in rules for node in rule.trail if node.op_type == "TensorDump"]
+    assert [dump.operands[0].value for dump in dumps] == [file]
