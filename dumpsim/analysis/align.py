@@ -243,13 +243,13 @@ class _State:
 
     def matches(self) -> list[Match]:
         """Return all matches, in order."""
-        at: list[tuple[tuple[int, int], Match]] = []
+        at: list[tuple[int, Match]] = []
         for i, j in self.partner.items():
-            at.append(((i, 1), Match(left=(self.left[i],), right=(self.right[j],), by=self.how[i])))
+            at.append((i, Match(left=(self.left[i],), right=(self.right[j],), by=self.how[i])))
         for ours, theirs in self.whole:
             one = Match(left=tuple(self.left[i] for i in ours), right=tuple(self.right[j] for j in theirs), by="fusion")
-            at.append(((max(ours), 1), one))
-        at.extend(((i, 1), Match(left=(self.left[i],), right=())) for i in self.free(0))
+            at.append((max(ours), one))
+        at.extend((i, Match(left=(self.left[i],), right=())) for i in self.free(0))
         known = [*self.partner.items(), *((max(ours), max(theirs)) for ours, theirs in self.whole)]
         before = {j: i for i, j in increasing(sorted(known))}
         last = -1
@@ -257,8 +257,8 @@ class _State:
         for j in range(len(self.right)):
             last = before.get(j, last)
             if j in alone:
-                at.append(((last, 2), Match(left=(), right=(self.right[j],))))
-        return [match for _, match in sorted(at, key=lambda item: item[0])]
+                at.append((last, Match(left=(), right=(self.right[j],))))
+        return [match for _, match in sorted(at, key=lambda item: item[0])]  # of one place those of the right are last
 
 
 def _grouped(

@@ -79,7 +79,7 @@ def account_of(
     if request.selection.marked:
         raise _refused("marks of set_dump are not in a dump: plan from the script")
     found = open_dump(dump)
-    others = smaller(text, environment, profile, device_id=listed[0] if listed else 0)
+    others = smaller(text, environment, profile, device_id=listed[0])
     requests = {"": request, **{name: one for name, one in others if one.trigger == request.trigger}}
     models = profile.tree == "model"
     ranks: dict[int, dict[str, _Count]] = {}

@@ -9,6 +9,7 @@ from smalltree import api, write
 import dumpsim
 from dumpsim.analysis.apicall import order
 from dumpsim.core.errors import UnreadableError
+from dumpsim.core.irdoc import SourceLine
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 RECORDS = [
@@ -65,8 +66,11 @@ def test_lines_of_stacks_outermost_first(tmp_path):
     frames = ["File net.py, line 9, in forward, \n y = self.fc(x)", "File train.py, line 3, in <module>, \n net(x)"]
     stack = {"torch.nn.Linear(0) forward": frames, "torch.cat(0) forward": frames[1:]}
     (root / "rank0" / "torch_api_dump_stack.json").write_text(json.dumps(stack, indent=4))
-    lines = {e.op_name: [(line.path, line.line, line.code) for line in e.source] for e in dumpsim.open(root)}
-    both = [("train.py", 3, "net(x)"), ("net.py", 9, "y = self.fc(x)")]
+    lines = {e.op_name: list(e.source) for e in dumpsim.open(root)}
+    both = [
+        SourceLine(path=path, line=line, end_line=line, column=-1, end_column=-1, code=code)  # no column is known
+        for path, line, code in (("train.py", 3, "net(x)"), ("net.py", 9, "y = self.fc(x)"))
+    ]
     assert lines["NN_Linear_0_forward"] == lines["NN_Linear_0_backward"] == both
     assert lines["Torch_cat_0_forward"] == both[:1]
     assert lines["NN_Linear_1_forward"] == []

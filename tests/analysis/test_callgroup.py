@@ -386,3 +386,28 @@ def test_forty_edges_of_other_names_are_as_much_as_one_edge_more(edges, groups):
     found = gap_groups(origin, target)
     same = sum(one.origin[-1].api == one.target[-1].api for one in found)
     assert (len(found), same) == ((groups, 0) if edges < 40 else (groups - 1, edges - 1))
+
+
+@pytest.mark.parametrize(("origin", "target", "groups"), [
+    ("foo bar baz", "qux baz", "foo+bar | qux, baz | baz"), ("foo baz bar", "foo qux", "foo | foo, baz+bar | qux"),
+    ("aa bb cc", "xx yy", "aa+bb | xx, cc | yy"), ("a:1>2 b:2>3 c:3>4", "d:1>3 e:3>4", "a+b | d, c | e"),
+])  # fmt: skip
+def test_beyond_the_window_names_are_equal_or_not(monkeypatch, origin, target, groups):
+    monkeypatch.setattr("dumpsim.analysis.callgroup.WINDOW", 1)
+    assert ", ".join(named(gap_groups(steps(origin), steps(target)))) == groups
+
+
+@pytest.mark.parametrize("window", [1, 4, 2048])
+def test_every_call_is_in_one_group_of_any_window(monkeypatch, window):
+    """Calls that tell themselves by their values are landmarks; between two of them pairs keep the order."""
+    monkeypatch.setattr("dumpsim.analysis.callgroup.WINDOW", window)
+    random = np.random.default_rng(3)
+    for _ in range(40):
+        drawn = [random.integers(0, 3, (random.integers(1, 12), 2)) for _ in range(2)]
+        sides = [
+            [call(("relu", "abs", "exp")[k], at=at, values=numbered(int(v))) for at, (k, v) in enumerate(side)]
+            for side in drawn
+        ]
+        groups = align(*sides)
+        assert [c for group in groups for c in group.origin] == sides[0]
+        assert [c for group in groups for c in group.target] == sides[1]

@@ -207,6 +207,7 @@ def test_npy_files_of_a_whole_graph_have_the_types_and_shapes_of_the_profile(tmp
         assert {kind: found[kind] for kind in sizes} == {
             kind: {"files": 1, "bytes": npy_bytes(*size)} for kind, size in sizes.items()
         }
+        assert found["Pack"] == {"files": 1, "bytes": 0}  # npy has no such type
 
 
 @pytest.mark.parametrize(("variable", "name"), [("1", "ascend_ge"), ("0", "ascend_o2"), (None, "ascend_o2")])

@@ -298,3 +298,18 @@ def test_constants_are_searched_before_the_first_iteration(tmp_path, pair):
         write(tmp_path / side, chain(GOOD, made), iteration=0)
     found = dumpsim.first(tmp_path / "a", tmp_path / "b") if pair else dumpsim.first(tmp_path / "a")
     assert said(found) == [("given", "difference" if pair else "nan", 0, None, "w")]
+
+
+def test_the_next_command_names_an_iteration_that_both_dumps_have(tmp_path):
+    one, two = np.ones(3, np.float32), np.full(3, np.nan, np.float32)
+    for name, made in (("a", two), ("b", one)):
+        (tmp_path / name).mkdir()
+        for number, (io, array) in enumerate((("input", one), ("output", made))):
+            file = f"Add.Default_Add-op0.0.0.170000000000000{number}.{io}.0.DefaultFormat.npy"
+            np.save(tmp_path / name / file, array)
+    a, b = tmp_path / "a", tmp_path / "b"
+    assert dumpsim.first(a).maker.next == f"dumpsim show {a} --op Default_Add-op0"
+    assert dumpsim.first(a, b).maker.next == f"dumpsim compare {a} {b} --all --op Default_Add-op0"
+    c = write(tmp_path / "c", chain(one, one))
+    for pair in ((a, c), (write(tmp_path / "d", chain(one, two)), b)):
+        assert all("--iteration" not in found.next for found in dumpsim.first(*pair))

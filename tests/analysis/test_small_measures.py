@@ -1,13 +1,17 @@
 """Small decisions of the comparison: sizes without zeros, ratios of nothing, lines of a cell, equal halves."""
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from dumpsim.analysis.apicompare.rows import _far
 from dumpsim.analysis.apicompare.table import _wrapped
-from dumpsim.analysis.apicompare.vendormapping import _recursion
+from dumpsim.analysis.apicompare.vendormapping import _key, _merged, _recursion
 from dumpsim.analysis.condition import condition, condition_of_row
+from dumpsim.analysis.meaning import meaning
 from dumpsim.analysis.spread import missing
 from dumpsim.analysis.verdict import Side, _ratio, _squares, _typical
 
@@ -82,3 +86,56 @@ def test_numbers_that_are_not_finite_are_counted_and_an_unreadable_file_says_why
     broken = condition(side)
     assert broken.error
     assert not broken.bad
+
+
+def fits(pair, others):
+    """Whether a pair comes after the other ones before it; before the first one the last one will do, too."""
+    before, after = [one for one in others if one < pair], [one for one in others if one > pair]
+    return (before or after)[-1][1] < pair[1] or (not before and pair[1] < after[0][1])
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_pairs_are_added_all_or_not_at_all(count):
+    """Of those that are left when one side has no more, the first one is asked. [1.0.17: seen]"""
+    for size in range(count + 1):
+        for places, marks in itertools.product(itertools.combinations(range(count), size), repeat=2):
+            rest = [[n for n in range(count) if n not in taken] for taken in (places, marks)]
+            kept, new = list(zip(places, marks, strict=True)), list(zip(*rest, strict=True))
+            both = sorted(kept + new)
+            asked = []
+            for pair in both if kept and new else []:
+                others = new if pair in kept else kept
+                asked.append(fits(pair, others))
+                if pair > max(others):
+                    break
+            assert _merged(kept, new) == (both if all(asked) else kept)
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind", "api", "word"),
+    [
+        ("torch", "Torch", "dropout", "torch_dropout"), ("torch", "Torch", "abs", "functional_abs"),
+        ("torch", "Functional", "dropout", "functional_dropout"), ("torch", "Tensor", "norm", "tensor_norm"),
+        ("torch", "NN", "SELU", "nn_SELU"), ("torch", "NN", "Linear", "nn_Dense"),
+        ("torch", "Tensor", "SELU", "tensor_SELU"), ("mindtorch", "Torch", "dropout", "torch_dropout"),
+        ("mindtorch", "Torch", "relu", "torch_relu"), ("mindtorch", "NN", "Linear", "nn_Linear"),
+        ("mindspore", "NN", "SeLU", "nn_SeLU"), ("mindspore", "Functional", "dropout", "functional_dropout"),
+        ("mindspore", "Torch", "norm", "torch_norm"), ("mindspore", "NN", "SELU", "nn_SELU"),
+    ],
+)  # fmt: skip
+def test_the_name_by_which_the_real_tool_knows_a_call(framework, kind, api, word):
+    one = SimpleNamespace(kind=kind, api=api, meaning=meaning(framework, kind, api), inputs=(), outputs=())
+    assert _key(one, framework) == (word, (), ())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "far"),
+    [
+        (21.0, 20.0, False), (21.001, 20.0, True), (19.0, 20.0, False), (18.999, 20.0, True), (-21.0, -20.0, False),
+        (-21.001, -20.0, True), (20.0, -20.0, True), (0.0, 0.0, False), (1e-30, 0.0, True), (0.0, 1e-30, True),
+        (math.inf, math.inf, False), (math.inf, -math.inf, True), (math.inf, 1.0, True), (1.0, -math.inf, True),
+        (math.nan, 1.0, False), (1.0, math.nan, False), (math.inf, math.nan, False),
+    ],
+)  # fmt: skip
+def test_numbers_are_marked_above_a_twentieth_of_the_other(one, other, far):
+    assert _far(one, other) is far

@@ -7,6 +7,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 from dumpsim.core.dtype import dtype
+from dumpsim.graph.builder import constant
 from dumpsim.graph.ge.streams import schedule
 from dumpsim.graph.ge.text import onnx, render, value_lines
 from dumpsim.graph.pipeline import compile_graph
@@ -245,3 +246,21 @@ def test_every_field_of_a_small_model(net, parse, detail):
 )
 def test_attributes_by_kind(value, lines):
     assert list(value_lines(value)) == lines
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_constant_that_is_a_result_is_an_operator_of_the_model(net, parse, alone):
+    x, known, other = net.input("x", (2,)), constant(np.float32([1, 2])), constant(np.float32([5]))
+    total = net.op("Add", x, known)
+    order = net.give(known) if alone else net.give(total, known, other)
+    text = render(net.graph, order, schedule(order, find, engines=True), find, detail="1")
+    found = {name: (kind, links, attrs.get("value")) for name, kind, links, attrs, *_ in rows(parse(text).graph[0])}
+    data = [np.float32(values).tobytes() for values in ([1, 2], [5])]
+    wanted = {"x": ("Data", [], None), "Const_0": ("Const", [], data[0])}
+    if alone:
+        wanted["Node_Output"] = ("NetOutput", ["Const_0:0"], None)
+    else:
+        wanted["Const_1"] = ("Const", [], data[1])
+        wanted["Default/Add-op0"] = ("Add", ["x:0", "Const_0:0"], None)
+        wanted["Node_Output"] = ("NetOutput", ["Default/Add-op0:0", "Const_0:0", "Const_1:0"], None)
+    assert found == wanted

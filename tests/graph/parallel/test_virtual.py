@@ -7,6 +7,7 @@ from dumpsim.core.abstract import NoneType, ScalarType, TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.graph.builder import NodeMaker
+from dumpsim.graph.graph import Node, Parameter
 from dumpsim.graph.parallel.virtual import GATHER, VIRTUAL, drop_virtual, with_virtual
 from dumpsim.ops.table import find
 
@@ -61,3 +62,55 @@ def test_definitions_of_virtual_operators_are_found_in_addition_to_the_table():
         assert known(name).name == name
         with pytest.raises(UnsupportedError):
             find(name)
+
+
+def told(value):
+    """A value as a formula."""
+    if isinstance(value, Node):
+        operands = [told(one) for one in value.operands]
+        operands += [f"{key}={value.attrs[key]}" for key in ("op", "group", "rank_size") if value.attrs.get(key)]
+        return f"{value.op_type}({', '.join(operands)})"
+    return value.name if isinstance(value, Parameter) else str(value.value) if value is not None else None
+
+
+MEAN, SUM = {"mean_flag": True}, {"mean_flag": False}
+REDUCED, ONCE = "AllReduce(dy, op=sum, group=g)", "AllReduce(Depend(z, dy), op=sum, group=g)"
+SCATTERED = "ReduceScatter({}, op=sum, group=g, rank_size=4)"
+GRADIENTS = [
+    ("ShardIdentity", {}, ["dy"]),
+    ("_VirtualOutput", {}, ["dy"]),
+    ("_VirtualPipelineEnd", {}, ["dy"]),
+    ("_VirtualDiv", {"divisor": 8}, ["RealDiv(dy, 8.0)"]),
+    ("_MirrorOperator", {"dev_num": 4, **MEAN}, [f"Mul({REDUCED}, 0.25)"]),
+    ("_MirrorOperator", {"dev_num": 4, **SUM}, [REDUCED]),
+    ("_VirtualAssignAdd", {}, ["Depend(0.0, AssignAdd(z, dy, U))", None]),
+    # of one rank nothing is summed; the parallel optimizer takes the sum, others the accumulator
+    ("_MirrorMicroStepOperator", {"dev_num": 1, "_shards": True, **MEAN}, ["Depend(z, dy)", None]),
+    ("_MirrorMicroStepOperator", {"dev_num": 2, "_shards": True, **SUM}, [ONCE, None]),
+    ("_MirrorMicroStepOperator", {"dev_num": 2, "_shards": True, **MEAN}, [f"Mul({ONCE}, 0.5)", None]),
+    ("_MirrorMicroStepOperator", {"dev_num": 1, **SUM}, ["Depend(1.0, Assign(Depend(z, dy), Depend(z, dy), U))", None]),
+    ("_MirrorMicroStepOperator", {"dev_num": 4, **MEAN},
+     [f"Depend(1.0, Assign(Depend(z, dy), Mul({ONCE}, 0.25), U))", None]),
+    (GATHER, {"rank_size": 4, "_mean": True}, [f"Mul({SCATTERED.format('dy')}, 0.25)"]),
+    (GATHER, {"rank_size": 4, "_mean": False}, [SCATTERED.format("dy")]),
+    ("2" + GATHER, {"rank_size": 4, "_mean": True}, [f"Mul({SCATTERED.format('Depend(z, dy)')}, 0.25)", None]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "attrs", "found"), GRADIENTS)
+def test_the_gradient_of_a_virtual_operator(net, name, attrs, found):
+    """What is summed over the copies becomes a mean on demand; gradients of parts of a batch are accumulated."""
+    definition = VIRTUAL[name.lstrip("2")]
+    x, z, dy = (net.input(letter, (8, 2)) for letter in ("x", "z", "dy"))
+    operands = [x, z] if len(found) == 2 else [x]
+    settings = {**definition.attrs, "group": "g", **attrs}
+    gradients = definition.grad(net.maker, operands, None, dy, settings)
+    assert [told(one) for one in gradients] == found
+
+
+def test_without_attributes_there_is_one_rank_and_nothing_is_divided():
+    for definition in VIRTUAL.values():
+        assert all(value in (1, "", False) for value in definition.attrs.values())
+        numbers = {name for name, value in definition.attrs.items() if type(value) is int}
+        assert numbers <= {"divisor", "fusion", "dev_num", "rank_size"}
+        assert all(definition.attrs[name] == 1 for name in numbers)
