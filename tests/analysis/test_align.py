@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from smalltree import write
+from smalltree import api, write
 
 import dumpsim
 from dumpsim.analysis.align import align
@@ -108,3 +108,17 @@ def test_a_fused_operator_has_its_parts(tmp_path, parts, whole, sizes, swapped):
     )
     for match in matches:
         assert [one.order for one in match.left] == sorted(one.order for one in match.left)
+
+
+@pytest.mark.parametrize(
+    ("ended", "matched"), [("s", True), ("st", True), ("ts", False), ("t", False), ("ss", True), ("tt", False)]
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_layer_has_the_operators_that_end_in_its_first_result(tmp_path, ended, matched, swapped):
+    one = np.ones(SHAPES["s"], np.float32)
+    root = api(tmp_path / "a", [("NN_Linear_0_forward_input.0", one), ("NN_Linear_0_forward_output", one)])
+    (calls,) = series(dumpsim.open(root))
+    graph = tree(tmp_path / "b", f"MatMul:0 su>s; BiasAdd:0 st>{ended}")
+    matches = align(graph, calls.operators) if swapped else align(calls.operators, graph)
+    sizes = [(len(match.left), len(match.right)) for match in matches if match.left and match.right]
+    assert sizes == ([(2, 1) if swapped else (1, 2)] if matched else [])

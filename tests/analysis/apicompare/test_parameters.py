@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from dumpsim.analysis.apicompare import api_dump_compare
+from dumpsim.analysis.apicompare.parameters import _load
 from dumpsim.core.errors import UnreadableError, UnsupportedError
 
 
@@ -99,3 +100,25 @@ def test_comparing_loads_neither_torch_nor_the_emulator():
         "sys.exit(str(bad) if bad else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.torch
+def test_types_that_numpy_lacks_become_float32_and_others_stay(pair):
+    """Of whole numbers beyond 2 to the 24 no digit is lost, nor of float64."""
+    import torch
+
+    own = {
+        "count": torch.tensor([2**24 + 1, 0]), "fine": torch.tensor([1 + 1e-12], dtype=torch.float64),
+        "flag": torch.tensor([True, False]), "half": torch.tensor([0.1], dtype=torch.float16),
+        "brain": torch.tensor([0.1], dtype=torch.bfloat16), "tiny": torch.tensor([0.1]).to(torch.float8_e4m3fn),
+    }  # fmt: skip
+    file = pair[0] / "pt_net.pth"
+    torch.save(own, file)
+    kinds = {"count": "int64", "fine": "float64", "flag": "bool", "half": "float16"}
+    found = _load(file)
+    assert {name: str(array.dtype) for name, array in found.items()} == {
+        name: kinds.get(name, "float32") for name in own
+    }
+    assert {name: array.tolist() for name, array in found.items()} == {
+        name: (tensor.float() if name not in kinds else tensor).tolist() for name, tensor in own.items()
+    }

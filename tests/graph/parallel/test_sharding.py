@@ -2,8 +2,9 @@
 
 import pytest
 
-from dumpsim.core.abstract import TensorType, TupleType
+from dumpsim.core.abstract import NoneType, TensorType, TupleType
 from dumpsim.core.dtype import dtype
+from dumpsim.core.irdoc import SourceLine
 from dumpsim.core.tensorlayout import TensorLayout
 from dumpsim.graph.builder import constant
 from dumpsim.graph.graph import Graph, Node, Parameter
@@ -176,3 +177,30 @@ def test_an_item_of_a_tuple_that_an_optimizer_takes_has_its_own_layout(at, layou
     (found,) = slices_of(program)
     assert (found.op, found.io, found.slot, found.graph_id) == ("Gradients/Neg-op0", "input", 0, 3)
     assert (found.device_matrix, found.tensor_map) == (layout.device_matrix, layout.tensor_map)
+
+
+FRAMES = tuple(
+    SourceLine(path=f"{name}.py", line=line, end_line=line, column=0, end_column=1, code="")
+    for name, line in (("train", 7), ("net", 9))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (None, ""), (NodeText(), ""), (NodeText(sources=FRAMES[:1]), " (train.py:7)"),
+        (NodeText(sources=FRAMES), " (net.py:9)"),
+    ],
+)  # fmt: skip
+def test_remarks_name_the_innermost_line(text, place):
+    for op_type, side, what in (
+        ("If", 0, "the first side of a branch"), ("If", 1, "the second side of a branch"),
+        ("While", 0, "the body of a loop"), ("While", 1, "the body of a loop"),
+    ):  # fmt: skip
+        one = Node(op_type=op_type, operands=[], abstract=NoneType(), text=text)
+        assert mismatch(one, side, (2, 1)).startswith(
+            f"{what}{place} returns a tensor that is cut in another way than (2, 1), "
+        )
+    assert places_in_parts(one, "ArgMax-op3", 4).startswith(
+        f"ArgMax-op3{place} searches along an axis that is cut into 4 parts: "
+    )
