@@ -115,3 +115,11 @@ def test_the_pipelines_of_ge_need_neither_text_nor_side_effects(make_net, pipeli
     assert any(node.op_type in ("TransData", "Cast") for node in graph.order) is (pipeline == "ge-private")
     assert [name for name, _ in graph.stages] == ["PreRunBegin", "Build"]
     assert (program.inputs, program.outputs, program.slots) == ((x,), (1,), 2)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_the_first_kernel_graph_is_the_root_of_all(make_net, pipeline):
+    graphs = compile_graph(build(make_net()), Ids(), find, options(pipeline)).kernel_graphs
+    assert [one.is_root for one in graphs] == [at == 0 for at in range(len(graphs))]
+    assert {one.root_graph_id for one in graphs} == {graphs[0].graph_id}
+    assert compilation(Graph(), pipeline).program().kernel_graphs == ()

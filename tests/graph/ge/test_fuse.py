@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dumpsim.core.abstract import MonadType
+from dumpsim.core.abstract import MonadType, ScalarType, TupleType
+from dumpsim.core.dtype import dtype
 from dumpsim.graph.ge.fuse import fuse, fuse_in_order
 from dumpsim.graph.graph import Node
 from dumpsim.graph.sequence import plain_order
 from dumpsim.ops.table import find
 
 CONV = {"out_channel": 4, "kernel_size": (3, 3), "pad_mode": "same"}
+SCALAR = ScalarType(dtype=dtype("float32"))
 NAMES = ("gamma", "beta", "mean", "variance")
 
 
@@ -481,3 +483,11 @@ def test_the_gradient_of_dropout_divides_by_its_own_probability(net):
     quarter, half = evaluate(net.graph.output, values)
     np.testing.assert_array_equal(quarter, drawn * 12)
     np.testing.assert_array_equal(half, drawn * 6)
+
+
+@pytest.mark.parametrize("kind", [SCALAR, TupleType(items=(SCALAR, SCALAR)), TupleType(items=(TupleType(items=()),))])
+def test_what_gives_no_tensor_is_not_fused(net, kind):
+    x = net.input("x", (2,))
+    taker = Node(op_type="Exp", operands=[net.op("Neg", x)], abstract=kind, definition=find("Exp"))
+    net.place(taker)
+    assert fuse_in_order(net.graph, list(net.graph.trail), find) == tuple(net.graph.trail)

@@ -167,3 +167,13 @@ def test_kernels_of_the_ai_cpu_have_a_stream_of_their_own_in_whole_graphs_only()
     host, dev = kernel("host", X, engine="aicpu"), kernel("dev", X)
     assert shown(schedule([host, dev], find, engines=True)) == ["2: host", "0: dev"]
     assert schedule([host, dev], find, engines=False) == ()
+
+
+def test_a_number_type_without_units_runs_on_the_stream_of_the_ai_cpu():
+    wide = kernel("wide", X)
+    wide.abstract = TensorType(dtype=dtype("float64"), shape=(2,))
+    after = kernel("after", wide)
+    plain = kernel("plain", X)
+    assert shown(schedule([plain, wide], find, engines=True)) == ["0: plain", "2: wide"]
+    assert shown(schedule([wide, plain, after], find, engines=True)) == ["2: wide", "0: plain", "2: after"]
+    assert schedule([wide, plain, after], find, engines=False) == ()
