@@ -316,8 +316,7 @@ def _splits(nodes: Sequence[Node], at: int, output: Value) -> bool:
     node = nodes[at]
     if node.op_type != "If" or control_of(node).jumps:
         return bool(node.blocks)
-    rest = [one for one in nodes[at + 1 :] if not (one.op_type == "TupleGetItem" and one.operands[0] is node)]
-    return not is_child(rest, output, nodes[:at])
+    return not is_child(nodes[at + 1 :], output, nodes[:at])
 
 
 def _every(steps: Iterable[_Made]) -> Iterator[_Made]:

@@ -246,3 +246,21 @@ def test_an_npy_file_of_any_name_is_one_result(tmp_path):
     (entry,) = dumpsim.open(tmp_path / "odd.npy")
     assert (entry.op_type, entry.op_name, entry.io, entry.slot, entry.timestamp) == ("", "odd", "output", 0, 0)
     assert (entry.shape, entry.dtype) == ((3,), "float32")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_tensors_come_by_time_and_then_by_name(tmp_path, rows):
+    """Whatever their files are called; those that the script dumped itself have no time, and come by number."""
+    place = tmp_path / "rank_0" / "Net" / "0" / "0"
+    place.mkdir(parents=True)
+    for op, stamp in (("Sub.z", 3), ("Mul.a", 10), ("Add.y", 9), ("Add.c", 4), ("Mul.b", 4), ("Abs.d", 4)):
+        np.save(place / f"{op}.0.0.{stamp}.output.0.DefaultFormat.npy", np.float32([1]))
+    for name in ("10_p", "9_q", "2_r"):
+        np.save(place / f"{name}.npy", np.float32([1]))
+    order = ["r", "q", "p", "z", "b", "c", "d", "y", "a"]
+    if rows:
+        head = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value\n"
+        lines = [f'Exp,{op},0,0,{stamp},output,0,4,float32,"(1,)",1\n' for op, stamp in (("e", 3), ("f", 4), ("g", 11))]
+        (place / "statistic.csv").write_text(head + "".join(lines))
+        order = ["r", "q", "p", "e", "z", "b", "c", "d", "f", "y", "a", "g"]
+    assert [one.op_name for one in dumpsim.open(tmp_path)] == order

@@ -301,6 +301,8 @@ def test_own_measures_run_only_when_asked_for(dumps, tmp_path):
     (folder / "alg_Mine.py").write_text(
         "def compare(my, golden, args):\n    return str(len(my)) + args['unit'], my.dtype.name\n"
     )
+    for other in ("alg_notes.txt", "helper.py", "Mine_alg_.py", "alg_"):  # no measures
+        (folder / other).write_text("1 / 0\n")
     assert compare(*dumps, tmp_path / "no", "-alg", "0,Mine") == 2
     assert "Mine" not in table(tmp_path / "no")[0]
     assert compare(*dumps, tmp_path / "yes", "-alg", "0,Mine", "-a", "Mine:unit=px", "-c", folder.parent) == 2

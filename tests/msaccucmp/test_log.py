@@ -12,6 +12,7 @@ from dumpsim.analysis.msaccucmp.arguments import parser
 from dumpsim.analysis.msaccucmp.command import run
 from dumpsim.analysis.msaccucmp.journal import Journal
 from dumpsim.analysis.msaccucmp.status import Status, ToolError
+from dumpsim.codecs.opdebug import Block, OpDebug, encode
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 ADD, SUB = "Add.a.1.2.1700000000000000", "Sub.b.1.2.1700000000000001"
@@ -315,3 +316,18 @@ def test_a_layout_of_other_dimensions_is_told_before_it_is_taken_as_nd(log, tmp_
         f"[INFO] The data of input:0 has been saved to \"'o/{ADD}.input.0.2x3.npy'\".",
         DONE,
     ])  # fmt: skip
+
+
+def test_overflows_are_counted_and_the_directory_of_results_is_made(log, tmp_path):
+    report = OpDebug(ai_core=Block(task_id=7, stream_id=2, status=0))
+    for number in range(3):
+        raw = item(encode(report), dtype="uint8", shape=(2048,))
+        put(tmp_path / "d", f"Opdebug.Node_OpDebug.9.2.170000000000000{number}", [], [raw])
+    code, lines = log("overflow", "-d", "d", "-out", "deep/o", "-n", "2")
+    assert (code, lines[0]) == (0, "[INFO] [Overflow] Find [3] overflow ops. Will show the top 2.")
+    assert "[INFO] [Overflow] The overflow analyse result:" in lines
+    (tmp_path / "empty").mkdir()
+    assert log("overflow", "-d", "empty", "-out", "other/o")[0] == 0
+    assert (tmp_path / "other" / "o").is_dir()
+    (tmp_path / "file").touch()
+    assert log("overflow", "-d", "empty", "-out", "file")[0] == 3

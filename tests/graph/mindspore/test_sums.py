@@ -1,6 +1,6 @@
 """Merging nested sums."""
 
-from dumpsim.core.abstract import TensorType
+from dumpsim.core.abstract import TensorType, TupleType
 from dumpsim.core.dtype import dtype
 from dumpsim.graph.builder import NodeMaker
 from dumpsim.graph.graph import Graph, Parameter
@@ -46,3 +46,19 @@ def test_a_sum_with_two_users_stays():
     operands, types = summed(build)
     assert [operand.op_type for operand in operands] == ["AddN", "Tanh"]
     assert types.count("AddN") == 2
+
+
+def test_a_sum_of_a_tuple_from_elsewhere_stays():
+    """The results of a Split, or a parameter that is a tuple, have no summands that could be merged."""
+    given = Parameter(name="t", abstract=TupleType(items=(VECTOR, VECTOR)))
+    wide = Parameter(name="w", abstract=TensorType(dtype=dtype("float32"), shape=(4,)))
+    for make in (lambda emit: emit("Split", wide, 0, 2), lambda emit: given):
+        for place in (0, -1):
+
+            def build(emit, v, make=make, place=place):
+                inner = emit("AddN", make(emit))
+                return emit("AddN", (inner, v[1]) if place == 0 else (v[1], inner))
+
+            operands, types = summed(build)
+            assert [getattr(one, "op_type", "") for one in operands] == (["AddN", ""] if place == 0 else ["", "AddN"])
+            assert types.count("AddN") == 2
