@@ -331,3 +331,41 @@ def test_the_dump_of_a_gradient_has_the_mode_in_its_name(generation, mode, file)
     rules = [rule for node in graph.trail if (rule := node.attrs.get("rule")) is not None]
     dumps = [node for rule in rules for node in rule.trail if node.op_type == "TensorDump"]
     assert [dump.operands[0].value for dump in dumps] == [file]
+
+
+class Unplanned(nn.Cell):
+    """A product with a strategy, and a sum without."""
+
+    def __init__(self):
+        super().__init__()
+        self.product, self.add = P.MatMul().shard(SPLIT), P.Add()
+
+    def construct(self, x, y, b):
+        return self.add(self.product(x, y), b)
+
+
+# found by the compiler
+STRATEGIES = {
+    "Add": "gen_strategy: ((2, 1), (2, 1))",
+    "_VirtualDataset": "in_strategy: ((1, 1), (1, 1), (1, 1))",
+    "_VirtualOutput": "in_strategy: ((1, 1))",
+}
+
+
+def test_a_text_counts_nodes_and_names_the_strategies(place):
+    context.set_context(save_graphs=1, save_graphs_path=str(place / "ir"))
+    try:
+        compiled(2, 1, Unplanned())
+    finally:
+        context.set_context(save_graphs=0)
+    for stage in ("begin", "end"):
+        (path,) = (place / "ir").rglob(f"step_parallel_{stage}_*.ir")
+        doc = irtext.parse(path.read_text("utf-8"))
+        constants = {repr(one.value) for node in doc.nodes for one in node.operands if hasattr(one, "value")}
+        assert doc.total_nodes == 2 * len(doc.nodes) + len(doc.params) + len(constants)
+        assert doc.total_cnodes == len(doc.nodes)
+        shown = r"= (?:PrimFunc_)?(\w+)\(.*primitive_attrs: \{.*?(\w+_strategy: \(.*?\)\))\}"
+        strategies = re.findall(shown, path.read_text("utf-8"))
+        assert dict(strategies) == {"MatMul": "in_strategy: ((1, 2), (2, 1))"} | (
+            {} if stage == "begin" else STRATEGIES
+        )
