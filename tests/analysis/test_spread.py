@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,3 +133,20 @@ def test_a_process_that_dies_while_the_next_one_starts_is_told(tmp_path, before)
     path.write_text(EARLY.replace("BEFORE", str(before)))
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
     assert done.stdout == "told: True True\n", done.stderr
+
+
+@pytest.mark.parametrize(("least", "starts"), [((78, 1 << 60), True), ((79, 1 << 60), False), ((79, 1), True)])
+def test_without_a_number_processes_start_where_they_pay_off(pair, monkeypatch, least, starts):
+    """For 78 tensors, two of each of 39 operators, or for their bytes."""
+    started = []
+
+    @contextmanager
+    def here(count):
+        started.append(count)
+        yield (lambda work, piece: SimpleNamespace(result=lambda: work(piece), cancel=lambda: None)), 2
+
+    monkeypatch.setattr("dumpsim.analysis.spread._processes", here)
+    monkeypatch.setattr("dumpsim.analysis.spread.WORTH", least)
+    found = dumpsim.compare(*pair, jobs=None)
+    assert started == ([os.cpu_count()] if starts and os.cpu_count() > 1 else [])
+    assert found.rows == dumpsim.compare(*pair, jobs=1).rows

@@ -490,4 +490,5 @@ def test_what_gives_no_tensor_is_not_fused(net, kind):
     x = net.input("x", (2,))
     taker = Node(op_type="Exp", operands=[net.op("Neg", x)], abstract=kind, definition=find("Exp"))
     net.place(taker)
+    net.graph.output = taker
     assert fuse_in_order(net.graph, list(net.graph.trail), find) == tuple(net.graph.trail)
