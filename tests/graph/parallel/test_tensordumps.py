@@ -369,3 +369,9 @@ def test_a_text_counts_nodes_and_names_the_strategies(place):
         assert dict(strategies) == {"MatMul": "in_strategy: ((1, 2), (2, 1))"} | (
             {} if stage == "begin" else STRATEGIES
         )
+
+
+@pytest.mark.parametrize(("first", "second", "count"), [(SPLIT, SPLIT, 2), (SPLIT, ROWS, 1), (ROWS, ROWS, 0)])
+def test_the_sum_of_the_terms_of_ranks_is_recorded_with_its_operator(first, second, count):
+    sharding = compiled(2, 1, Net(first, second, None, [], "x")).sharding
+    assert [(last.op_type, one.op_type) for last, one in sharding.reduced.items()] == [("AllReduce", "MatMul")] * count
