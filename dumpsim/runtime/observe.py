@@ -507,7 +507,8 @@ class _Still:
     __slots__ = ("_bytes", "version")
 
     def __init__(self, data: Bytes) -> None:
-        self._bytes = data
+        self._bytes = data.view()
+        self._bytes.flags.writeable = False
         self.version = 0
 
     def __call__(self) -> Bytes:
