@@ -149,9 +149,7 @@ def collective_ns(call: Call, members: int, place: tuple[int, int]) -> int:
     if call.op in ("AllGather", "AllGatherV", "CollectiveGather"):
         nbytes *= members
     servers, cards = place
-    seconds = cost(call.op, "mesh", HCCS, nbytes, cards)
-    if servers > 1:
-        power = servers & (servers - 1) == 0
-        algorithm = "halving-doubling" if power else "ring" if servers <= 32 else "nhr"
-        seconds += cost(call.op, algorithm, ROCE, nbytes / cards, servers)
+    power = servers.bit_count() == 1
+    algorithm = "halving-doubling" if power else "ring" if servers <= 32 else "nhr"
+    seconds = cost(call.op, "mesh", HCCS, nbytes, cards) + cost(call.op, algorithm, ROCE, nbytes / cards, servers)
     return round(seconds * 1e9)
