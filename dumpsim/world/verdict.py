@@ -236,8 +236,8 @@ def _sides(entries: Sequence[Entry], key: Callable[[Call], Any]) -> tuple[list[E
 
 
 def _disagreement(entries: Sequence[Entry], group: str, index: int | None, opened_ns: int) -> dict[int, Failure]:
-    if all(entry.call == entries[0].call for entry in entries):
-        return {}
+    if all(entry.call == entries[0].call for entry in entries):  # only counts can contradict each other
+        return _unmatched(entries, group, index, opened_ns)
     most, odd = _sides(entries, lambda call: tuple(_aspects(call)))
     if not odd:
         return _unmatched(entries, group, index, opened_ns)

@@ -1,8 +1,11 @@
 """Failures of collectives for given calls and times: which rank is blamed, when, and with which message."""
 
+from dataclasses import replace
+
 import pytest
 
 from dumpsim.core.communicator import Call, Terms
+from dumpsim.world.collective import COLLECTIVES
 from dumpsim.world.verdict import Entry, gone, judge, judge_message, not_created, stuck
 
 SUM = Call(op="AllReduce", tensors=(("float32", (2,)),), reduce="sum")
@@ -99,6 +102,77 @@ def test_counts_that_do_not_match_blame_the_sender():
         2: (2, 7, f"rank 2: {name} 3, remote value 5 (rank 0). {OF} AlltoAllV. [EI0005]"),
     }
     assert asked(entries(call((1, 2), ()), call((3, 4), ()))) == {}  # one side states all counts
+
+
+@pytest.mark.parametrize(("counts", "agree"), [((1, 1), True), ((2, 2), True), ((1, 2), False), ((0, 3), False)])
+def test_counts_of_equal_calls_are_compared_too(counts, agree):
+    """A member sends as much to each, so that each must expect the same of all."""
+    one = Call(op="AlltoAllV", tensors=(("float32", (sum(counts),)),), sends=counts, receives=counts)
+    assert (asked(entries(one, one)) == {}) is agree
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("op", ["AllReduce", "AllGather"])
+def test_times_are_relative(order, first, op):
+    """Later calls fail later by as much, for the same reasons."""
+    call = replace(SUM, op=op)
+    times = [(0, ONE_S, 9 * ONE_S)[at] for at in order]
+    limits = {"connect_ns": 3 * ONE_S, "exec_ns": 4 * ONE_S}
+    found = asked(entries(call, call, call, times=times, **limits), first=first)
+    later = asked(entries(call, call, call, times=[at + 77 * ONE_S for at in times], **limits), first=first)
+    assert later == {rank: (blamed, at + 77 * ONE_S, text) for rank, (blamed, at, text) in found.items()}
+    assert len(found) == 3
+
+
+def called(op, **changes):
+    """A call of three members that differs from a valid one in the given fields."""
+    fields = {"tensors": (("float32", (3, 4)),), "reduce": "sum", "root": 1, "axes": (3, 0, 1)}
+    if op in ("AllGatherV", "AlltoAllV", "AlltoAllVC", "ReduceScatterV") or op.startswith("NeighborExchange"):
+        fields |= {"sends": (4, 4, 4), "receives": (4, 4, 4)}
+    return Call(op=op, **fields | changes)
+
+
+@pytest.mark.parametrize("op", [op for op, found in COLLECTIVES.items() if found.shares is not None])
+def test_the_arguments_that_members_must_agree_on(op):
+    """[spec parallel 3.2]: type, shape, reduction, root, axes and counts; but no shape where parts differ in size."""
+    found = COLLECTIVES[op]
+    alone = found.same_tensors == "root"
+    shape = "data type and shape of a part" if alone else "shape"
+    changes = {
+        "data type": {"tensors": (("int32", (3, 4)),)},
+        "shape": {"tensors": (("float32", (3, 5)),)},
+        "length": {"tensors": (("float32", (6, 4)),)},
+        "reduce": {"reduce": "max"},
+        "root": {"root": 2},
+        "axes": {"axes": (3, 1, 0)},
+        "sends": {"sends": (4, 3, 5)},
+        "receives": {"receives": (4, 3, 5)},
+    }
+    told = {"data type": shape if alone else "data type", "shape": shape, "length": "shape"}
+    wanted = {"data type", *found.agree} | ({"shape", "length"} if found.same_tensors == "all" else set())
+    wanted |= {"root", "shape"} if alone else set()
+    for name, change in changes.items():
+        one, other = called(op), called(op, **change)
+        failures = asked(entries(one, one, other))
+        texts = [text for _, _, text in failures.values() if f"{UNEQUAL} {told.get(name, name)}, local" in text]
+        if name in wanted:
+            assert {blamed for blamed, _, _ in failures.values()} == {4}, name
+            assert len(texts) == 3, name
+        else:
+            assert not texts, name
+
+
+def test_the_root_alone_brings_what_is_scattered():
+    """The others expect a part of it; all axes but the first are those of the whole."""
+
+    def asked_of(part, *, root=0, kind="float32"):
+        whole = Call(op="CollectiveScatter", tensors=(("float32", (4, 3, 5)),), root=0)
+        return asked(entries(whole, Call(op="CollectiveScatter", expected=((kind, part),), root=root)))
+
+    assert asked_of((2, 3, 5)) == {}
+    for part, more in (((2, 5, 5), {}), ((2, 3, 4), {}), ((2, 3, 5), {"root": 1}), ((2, 3, 5), {"kind": "int32"})):
+        assert sorted(asked_of(part, **more)) == [0, 2]
 
 
 HALVES, SINGLES = (("float16", (2,)),), (("float32", (2,)),)
