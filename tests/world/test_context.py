@@ -13,6 +13,7 @@ from dumpsim.core.settings import VARIABLE, RunSettings
 from dumpsim.device.scheduler import Scheduler
 from dumpsim.world import reports
 from dumpsim.world.context import RankContext, World, current, use
+from dumpsim.world.process import ProcessState
 
 
 class Counter:
@@ -225,3 +226,16 @@ def test_a_process_closes_its_context_at_exit(tmp_path):
     script = "from dumpsim.world import current; current().at_close(lambda: print('closed')); print('end')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "end\nclosed\n"
+
+
+def test_the_state_of_a_rank_that_is_suspended_is_returned():
+    """The next rank to run takes it as the present state of the process, without looking again."""
+    outside = ProcessState.take()
+    context = RankContext(rank=1, environment={"MINE": "2"})
+    context.resume(outside)
+    try:
+        os.environ["LATER"] = "3"
+        found = context.suspend()
+    finally:
+        outside.install()
+    assert dict(found.environment) == {"MINE": "2", "LATER": "3"} == dict(context.environment)

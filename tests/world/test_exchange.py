@@ -204,6 +204,40 @@ def test_a_member_that_ends_while_parts_are_reduced_leaves_the_sum_to_each():
     assert job.ended[2].kind == "died"
 
 
+def test_parts_that_came_before_a_member_ended_are_not_used():
+    """The members that are left reduce all elements, and must not take some of them from the parts."""
+    job, pool = Job(3), Pool()
+    try:
+        pool.reserve(1)
+        job.exchange._ranks[0].pid = os.getpid()
+        job.say(0, "segment", descriptor=pool.segments[0].descriptor, size=1 << 16)
+        for rank in range(3):
+            job.join(rank, reduce_of(1 << 15))
+        job.settle()
+        job.say(0, "reduced", m=1, segment=0, start=0, end=5)
+        before = len(job.sent)
+        job.exchange.died(2, "gone")
+        opened = [(rank, message["chunks"]) for rank, message in job.sent[before:] if message["kind"] == "open"]
+        assert opened == [(0, []), (1, [])]
+    finally:
+        job.exchange.close()
+        pool.close()
+
+
+def test_a_member_learns_once_that_its_collective_has_failed():
+    job = Job(3)
+    for rank in range(2):
+        job.join(rank, reduce_of(4))
+    job.exchange.died(2, "gone")
+    job.settle()
+    for rank in range(2):
+        (entry,) = job.exchange._ranks[rank].entries.values()
+        entry.wake()
+        entry.wake()
+    failed = [rank for rank, message in job.sent if message["kind"] == "failed"]
+    assert sorted(failed) == [0, 1]
+
+
 def test_the_ends_of_ranks():
     job = Job(4)
     job.say(0, "bye", result=5)

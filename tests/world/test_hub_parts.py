@@ -546,6 +546,12 @@ def test_locks_are_free_when_nobody_holds_them(hub):
     os.write(done[1], b".")
     os.waitpid(pid, 0)
     assert [hub._free(0), hub._free(1)] == [True, True]
+    pid = os.fork()  # nor does the hub hold them after it has looked
+    if not pid:
+        for rank in range(2):
+            fcntl.lockf(hub._locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTES + rank)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
     for descriptor in (*ready, *done):
         os.close(descriptor)
 
@@ -734,4 +740,18 @@ def test_addresses_of_the_net_take_a_free_port():
         assert peer.hello()[0]["kind"] == "welcome"
         (connection,) = made._connections.values()
         assert connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        peer.socket.close()
+
+
+def test_addresses_of_ipv6_are_in_brackets():
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+    with Hub(1, address="[::1]:0") as made:
+        host, _, port = made.address.rpartition(":")
+        assert (host, int(port) > 0) == ("[::1]", True)
+        peer = Peer(made)
+        assert peer.hello()[0]["kind"] == "welcome"
         peer.socket.close()

@@ -203,6 +203,18 @@ def test_groups_of_some_ranks():
     assert launch(main, ranks=4) == [([2, 0], 1, 1), ([1, 3], 0, 1), ([2, 0], 0, 1), ([1, 3], 1, 1)]
 
 
+def test_groups_are_numbered_in_the_order_of_their_creation():
+    """The group of all ranks is 0: a collective's stream follows from the number."""
+
+    def main():
+        communicator = machine().communicator
+        made = [communicator.create(name, [0, 1]) for name in ("a", "b")]
+        communicator.destroy("a")
+        return [group.number for group in (communicator.group(""), *made, communicator.create("a", [1, 0]))]
+
+    assert launch(main, ranks=2) == [[0, 1, 2, 3]] * 2
+
+
 def test_a_name_that_is_used_again():
     def main():
         m, rank = machine(), current().rank

@@ -96,6 +96,7 @@ UNREADABLE = [
     (changed([*FIRST, "rank_id"], 0), "$.server_list[0].device[0].rank_id: 0 is not a non-empty string"),
     (changed([*FIRST, "device_id"], "x"), "$.server_list[0].device[0].device_id: 'x' is not a number"),
     (changed([*FIRST, "device_port"], "70000"), "$.server_list[0].device[0].device_port: '70000' is not a number"),
+    (changed(["status"], "initializing", OLDER), "$.status: 'initializing'; allowed: completed"),
     (changed(["group_count"], "2", OLDER), "$.group_count: states 2, but the table has 1"),
     (
         changed(["group_list", 0, "device_count"], "4", OLDER),
@@ -118,6 +119,15 @@ UNFIT = [
             {"server_id": "b", "device": [device(0, 1), device(1, 3)]},
         ]},
         "the ranks of server a interleave with those of others",
+    ),
+    (
+        changed(["server_count"], "3")
+        | {"server_list": [
+            {"server_id": "a", "device": [device(0, 0)]},
+            {"server_id": "b", "device": [device(0, 1), device(1, 3)]},
+            {"server_id": "c", "device": [device(0, 2)]},
+        ]},
+        "the ranks of server b interleave with those of others",
     ),
 ]  # fmt: skip
 
@@ -171,6 +181,13 @@ def test_files_of_up_to_16_mib_are_read(tmp_path):
     path.write_text(text + " ")
     with pytest.raises(BadInputError, match=r"table\.json: .*\[EI0004\]"):
         read_rank_table(str(path))
+
+
+def test_a_link_to_a_table_is_followed(tmp_path):
+    """Kubernetes mounts files as links."""
+    (tmp_path / "table.json").write_text(json.dumps(TWO_SERVERS))
+    (tmp_path / "link.json").symlink_to("table.json")
+    assert read_rank_table(str(tmp_path / "link.json")) == parse_rank_table(json.dumps(TWO_SERVERS))
 
 
 def test_ranks_go_on_from_group_to_group():

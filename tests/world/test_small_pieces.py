@@ -77,6 +77,24 @@ def test_an_empty_share_has_no_location():
         assert one.reduce(SUM, [], None, start, end, []) == {}
 
 
+def test_a_share_of_a_sum_is_freed_with_the_tensors_of_its_member():
+    told = []
+    one = SharedTensors(lambda kind, **fields: told.append(fields["size"]))
+    try:
+        call = Call(op="AllReduce", tensors=(("float32", (4,)),), reduce="sum")
+        places = [{"inline": base64.b64encode(np.arange(4, dtype=np.float32) + at).decode()} for at in range(2)]
+        for _ in range(3):
+            _, handle = one.publish([np.zeros(2000, np.int8)], None)
+            place = one.reduce(call, places, lambda terms, *_, **__: sum(terms), 1, 3, handle)
+            assert len(handle) == 2
+            found = view(one._pool.segments[place["segment"]].map(), "float32", (2,))
+            assert found.tolist() == [3, 5]
+            one.free(handle)
+        assert len(told) == 2  # the memory of the first round was used again
+    finally:
+        one.close()
+
+
 def rounds(**changes):
     large = Call(op="AllReduce", tensors=(("float32", (1 << 20,)),), reduce="sum")
     found = {"members": (0, 1), "calls": {0: large, 1: large}, "places": {0: {"segment": 1}, 1: {"segment": 2}}}
@@ -558,6 +576,9 @@ def test_a_rank_waits_until_a_batch_of_messages_is_complete():
     assert one.sent == [{"kind": "wait", "seen": 5, "streams": [(3, 0, "text", "line")]}]
     assert one._dead == {1: "killed"}
     assert one.heard == [{"kind": "never"}]
+    report = {"kind": "deadlock", "streams": [], "ended": [], "missing": {}, "stuck": {}}
+    for batch in ([report | {"more": True}, {"kind": "turn"}], [{"kind": "turn", "more": True}, report]):
+        assert Silent(*batch)._block([]) is False  # wherever the report of a deadlock comes in it
     with pytest.raises(WireError, match="unknown message 'never' of the hub"):
         one._block([])
     stopped = Silent({"kind": "stop", "why": "rank 1 has raised E"})

@@ -131,3 +131,16 @@ def test_members_that_get_different_shapes_cannot_be_stacked(op, fields):
     stacked.take(brought([FLOATS]))
     with pytest.raises(UnsupportedError, match=f"^{op}: the members of {op} get tensors of different shapes"):
         stacked.results("hccl_world_group", 0)
+
+
+@pytest.mark.parametrize("op", ["AllReduce", "ReduceScatter", "AllGather", "Broadcast", "AlltoAll", "Barrier"])
+def test_a_member_that_is_alone(op):
+    """Also of a group of one, where there is no second member to compare with."""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensors = () if op == "Barrier" else (("float32", x.shape),)
+    call = Call(op=op, tensors=tensors, reduce="sum", root=0, axes=(1, 0, 0))
+    stacked = StackedCall(call, 1, Terms())
+    if tensors:
+        stacked.take([x[np.newaxis]])
+    found = stacked.results("hccl_world_group", 0).of(0)
+    assert [array.tolist() for array in found] == ([x.tolist()] if tensors else [])
