@@ -234,6 +234,30 @@ def test_neighbours_exchange_borders():
         np.testing.assert_array_equal(slope[0, 0], counted[row * 4 : row * 4 + 4, column * 6 : column * 6 + 6])
 
 
+def test_an_operator_of_several_messages_passes_everything_on():
+    calls = []
+    meetings = [
+        SimpleNamespace(
+            failure=None, open_ns=lambda at=at: at, waits_for=lambda at=at: f"rank {at}",
+            **{
+                name: lambda *given, name=name, at=at: calls.append((at, name, *given))
+                for name in ("enter", "leave", "abandon", "give_up")
+            },
+        )
+        for at in (None, 4, None)
+    ]  # fmt: skip
+    gate = Attendance(meetings, list, 1)
+    assert gate.waits_for() == "rank None; rank None"  # the open one waits for nothing
+    gate.enter("waiter", 3)
+    gate.leave(5)
+    gate.abandon("why")
+    assert gate.give_up("report") is None
+    for name, *given in (("enter", "waiter", 3), ("leave", 5), ("abandon", "why"), ("give_up", "report")):
+        assert [call for call in calls if call[1] == name] == [(at, name, *given) for at in (None, 4, None)]
+    meetings[1].failure = SimpleNamespace(time_ns=17)
+    assert (gate.failure, gate.open_ns()) == (meetings[1].failure, 17)
+
+
 def test_a_barrier_gives_nothing_and_brings_the_clocks_together():
     def main():
         made = session()

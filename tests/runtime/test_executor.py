@@ -1,6 +1,7 @@
 """Programs built by hand, run on the emulated device."""
 
 import mmap
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +12,7 @@ from dumpsim.core.options import CompileOptions
 from dumpsim.core.settings import RunSettings
 from dumpsim.graph.graph import Constant
 from dumpsim.graph.program import Branch, Loop, Move, Program, Run
+from dumpsim.runtime.session import Session
 
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
 
@@ -275,6 +277,46 @@ def test_control_flow_events(net, session, recorder):
     assert {name: v.tolist() for name, v in parameters.items()} == {"n": 2.0, "i": 2.0}
 
 
+@pytest.mark.parametrize("chip", ["CPU", "910B"])
+def test_tensors_of_a_segment_without_memory_of_their_own(net, operators, recorder, chip):
+    """Inputs and weights that another graph hands over, and what a CPU's Reshape returns of them. [spec vendor 2.11]"""
+    shown = {}
+    for is_own in (True, False):
+        b = net(is_root=is_own)
+        x = b.input("x", (2, 3))
+        view = b.op("Reshape", x, (3, 2), shape=(3, 2))
+        b.order.append(view)
+        moments = b.weight("m", np.zeros((2, 3), np.float32))
+        updated = b.op("ApplyMomentum", b.weight("w", np.ones((2, 3), np.float32)), moments, 1.0, x, 0.5)
+        program = b.program(b.op("MakeTuple", b.op("Neg", view), updated))
+        s, tap = Session(RunSettings(chip=chip), environment={}, find=operators), recorder()
+        s.add_tap(tap)
+        s.compile(program, CompileOptions())
+        s.execute(program, [np.ones((2, 3), np.float32)])
+        shown[is_own] = {
+            event.op_type: ([ref.origin for ref in event.operands], [ref.origin for ref in event.outputs])
+            for event, _ in tap.of("after")
+        }
+    assert all(origin != "segment" for lists in shown[True].values() for refs in lists for origin in refs)
+    own = "segment" if chip == "CPU" else "device"
+    assert shown[False]["Reshape"] == (["segment", "constant"], [own])
+    assert shown[False]["Neg"] == (["segment"], ["device"])
+    assert shown[False]["ApplyMomentum"][1] == ["device"]
+    assert shown[False]["ApplyMomentum"][0][:2] == ["segment", "segment"]
+
+
+def test_a_kernel_that_computes_nothing_takes_no_time(net, operators):
+    b = net()
+    view = b.op("Reshape", b.input("x", (2, 3)), (3, 2), shape=(3, 2))
+    b.order.append(view)
+    s = Session(RunSettings(chip="CPU"), environment={}, find=operators)
+    (graph,) = s.compile(b.program(b.op("Neg", view)), CompileOptions()).graphs
+    costs = {call.node.op_type: (call.cost_ns, call.flops) for call in graph.plan.calls}
+    assert costs["Reshape"] == (0, 0)
+    assert costs["Neg"][0] > 0
+    assert costs["Neg"][1] == 6
+
+
 def test_constant_outputs_have_their_own_type(net, session):
     b = net()
     constants = [b.constant(value) for value in (2, 1.5, True, (1, 2), None, "text")]
@@ -326,6 +368,32 @@ def test_a_program_too_large_is_refused_when_it_is_compiled(net, session):
     assert "alloc size" in str(caught.value)
     assert "activation Default/Neg-op0" in caught.value.__notes__[0]
     assert s.device.memory.used == 0
+
+
+def test_a_segment_that_is_too_large_leaves_nothing_of_those_before_it(net, session):
+    first, second = net(), net(graph_id=1, is_root=False)
+    one = first.program(first.op("Add", first.input("x", (3,)), X[0]))
+    two = second.program(second.op("Neg", second.op("Neg", second.input("x", (1 << 30, 10)))))
+    both = replace(one, kernel_graphs=(*one.kernel_graphs, *two.kernel_graphs))
+    s = session()
+    with pytest.raises(OutOfMemoryError):
+        s.compile(both)
+    assert s.device.memory.used == 0
+
+
+def test_every_run_uses_the_same_memory(net, session):
+    """Constants are stored once, with the first run or before."""
+    b = net()
+    program = b.program(b.op("Add", b.input("x", (3,)), X[0]))
+    s = session()
+    s.compile(program)
+    before, found = s.device.memory.used, []
+    for _ in range(4):
+        s.execute(program, [X[0]])
+        found.append((s.device.memory.used, s.compile(program).graphs[0].binding))
+    assert before > 0
+    assert {used for used, _ in found} == {before}
+    assert len({id(binding) for _, binding in found}) == 1
 
 
 def test_shapes_known_only_at_run_time(net, session, recorder):

@@ -215,6 +215,33 @@ def test_operands_before_and_after_an_update(net, session, recorder):
     assert after.operands[0].version != tap.of("before")[0][0].operands[0].version
 
 
+def test_operands_before_and_after_an_update_in_pynative(operators, session, recorder):
+    s, tap, weight = session(), recorder(), X.copy()
+    s.add_tap(tap)
+    s.run_op(operators("ApplyMomentum"), [weight, np.zeros(3, np.float32), 1.0, np.ones(3, np.float32), 0.0])
+    assert [when for when, *_ in tap.log] == ["before", "after"]
+    (before, old), (after, new) = tap.of("before")[0], tap.of("after")[0]
+    assert (old["in", 0].tolist(), new["in", 0].tolist()) == (X.tolist(), (X - 1).tolist())
+    assert (before.task_id, before.time_ns, before.outputs) == (after.task_id, after.time_ns, ())
+
+
+def test_nothing_overflows_where_no_values_are_computed(net, session, recorder):
+    class Flags(recorder):
+        def run_end(self, event):
+            pass
+
+        before_task = run_end
+
+        def after_task(self, event):
+            self.log.append((event.overflow, event.overflow_status))
+
+    s, tap, b = session(engine="null"), Flags(), net()
+    s.add_tap(tap)
+    s.execute(b.program(b.op("Neg", b.input("x", (3,)))), [X])
+    assert [entry for entry in tap.log if isinstance(entry[0], bool)] == [(False, 0)]
+    assert s.device.status.count == 0
+
+
 def test_a_tap_that_wants_nothing_is_asked_once_per_task(net, session, recorder):
     b = net()
     s, tap = session(), recorder(interested=False)
@@ -425,6 +452,20 @@ def test_an_overflow_of_an_operand_that_is_updated_in_place_raises_the_flag(oper
     s.run_op(operators("ApplyMomentum"), [weight, np.zeros(3, np.float32), 1.0, large, 0.0])
     assert weight.tolist() == [np.inf] * 3
     assert s.device.status.raised
+
+
+@pytest.mark.parametrize(("gradient", "flags"), [(-3e38, 1), (-1e30, 0), (-np.inf, 0)])
+def test_an_overflow_of_an_updated_weight_in_a_graph(net, session, recorder, gradient, flags):
+    """But not where a number that is not finite came in."""
+    b, weight = net(), np.full(3, 3e38, np.float32)
+    moments = b.weight("m", np.zeros(3, np.float32))
+    made = b.op("ApplyMomentum", b.weight("w", weight), moments, 1.0, b.input("g", (3,)), 0.0)
+    s, tap = session("910B"), recorder()
+    s.add_tap(tap)
+    s.execute(b.program(made), [np.full(3, gradient, np.float32)])
+    assert s.device.status.count == flags
+    ((event, _),) = tap.of("after")
+    assert (event.overflow, event.overflow_status != 0) == (flags == 1, flags == 1)
 
 
 def test_an_argument_and_a_weight_of_another_shape_are_refused(net, session):
