@@ -187,11 +187,9 @@ class _Image:
     backward: bool
 
     def _ends(self) -> tuple[list[int], list[int]]:
-        """Return the directions to which pieces are sent, and from which they come, in the order of the messages."""
+        """Return the directions to which pieces are sent, and from which they come; no two with the same member."""
         targets, sources = self.attrs["send_rank_ids"], self.attrs["recv_rank_ids"]
-        # pieces between two members have the order of the sender's directions
-        into = sorted(range(DIRECTIONS), key=lambda d: (d + DIRECTIONS // 2) % DIRECTIONS)
-        return [d for d in range(DIRECTIONS) if targets[d] >= 0], [d for d in into if sources[d] >= 0]
+        return [d for d in range(DIRECTIONS) if targets[d] >= 0], [d for d in range(DIRECTIONS) if sources[d] >= 0]
 
     def _regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
         """Return the regions that are sent, and those that are received, by direction."""
