@@ -13,7 +13,7 @@ from dumpsim.runtime.boundgraph import BoundGraph, bound_graph
 from dumpsim.runtime.engine.engine import BindingEngine, Engine
 from dumpsim.runtime.observe import Observers
 from dumpsim.runtime.plan import Call, GraphPlan
-from dumpsim.runtime.prepared import Prepared, is_scheduled
+from dumpsim.runtime.prepared import Prepared
 from dumpsim.runtime.slot import Slot
 from dumpsim.runtime.unknown import HostArray
 from dumpsim.runtime.watched import Compute, Watched, WatchedBound
@@ -142,8 +142,6 @@ def _is_fixed(plan: GraphPlan) -> bool:
 def _is_plain(plan: GraphPlan, device: Device) -> bool:
     """Whether the runs of a plan differ only in the values of its arguments."""
     if not plan.kernel_graph.model_id or device.overflow is OverflowMode.SATURATION or plan.weights:
-        return False
-    if not is_scheduled(plan):
         return False
     return all(_is_plain_call(call, device.chip.target) for call in plan.calls) and all(
         slot.viewable and not slot.settles and not slot.scalar for slot in (*plan.planned, *plan.results)

@@ -14,18 +14,13 @@ from dumpsim.runtime.boundgraph import BoundGraph
 from dumpsim.runtime.plan import GraphPlan
 from dumpsim.runtime.unknown import HostArray
 
-__all__ = ["Prepared", "is_scheduled"]
+__all__ = ["Prepared"]
 
 _HOST = -1  # stands for the host in a schedule of streams
 
 
-def is_scheduled(plan: GraphPlan) -> bool:
-    """Whether the times of a plan's tasks are known in advance."""
-    return _schedule(plan, 0) is not None
-
-
-def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int] | None:
-    """Return when streams that are idle at 0 finish a plan; None if a kernel waits for a later launch.
+def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int]:
+    """Return when streams that are idle at 0 finish a plan.
 
     The host launches a task every `host_ns`. A task starts when it is launched, the one before it on its stream has
     ended, and the event that it waits for is recorded.
@@ -41,8 +36,6 @@ def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int] | None:
         launched += host_ns
         start = max(launched, ends.get(launch.stream, 0))
         if launch.wait is not None:
-            if launch.wait not in events:
-                return None
             start = max(start, events[launch.wait])
         elif launch.record is not None:
             events[launch.record] = start
@@ -73,8 +66,8 @@ class Prepared:
         prices = device.chip.prices
         self._upload_ns = sum(prices.copy_duration_ns(slot.nbytes) for slot in plan.inputs)
         self._download_ns = sum(prices.copy_duration_ns(slot.nbytes) for slot in plan.results)
-        self._ends = _schedule(plan, prices.host_ns) or {}
-        self._launch_ns = self._ends.pop(_HOST, 0)
+        self._ends = _schedule(plan, prices.host_ns)
+        self._launch_ns = self._ends.pop(_HOST)
         self._begin_ns = 0
 
     def launch(self, arguments: Sequence[HostArray]) -> None:
