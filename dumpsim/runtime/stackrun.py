@@ -91,7 +91,7 @@ class StackRun:
         self.ranks = ranks
         self.weights: dict[int, Value] = {}
         self._device = device
-        self._engine = _Whole(engine, device)
+        self._engine = engine
         self._meet = meet
         self._plans = tuple(plan_of(graph) for graph in program.kernel_graphs)
         self._cuts = tuple(segments(plan) for plan in self._plans)
@@ -355,9 +355,8 @@ class StackRun:
                 value.copy() if at in definition.updates and isinstance(value, np.ndarray) else value
                 for at, value in enumerate(operands)
             ]
-        self._engine.unwritten = definition.unwritten.get(self._device.chip.target, ())
-        self._engine.full_name, self._engine.outputs = call.node.full_name, len(call.outputs)
-        return compute_stack(self._engine, definition, operands, attrs, [slot.shape for slot in call.outputs])
+        engine = _Whole(self._engine, self._device, call)
+        return compute_stack(engine, definition, operands, attrs, [slot.shape for slot in call.outputs])
 
     def _look(self, call: Call, operands: Sequence[Any]) -> None:
         """Raise `DeviceError` for an index that is out of range in any rank."""
@@ -390,17 +389,15 @@ class StackRun:
 
 
 class _Whole:
-    """An engine that computes kernels with `dumpsim.runtime.compute.compute`."""
+    """An engine that computes one kernel with `dumpsim.runtime.compute.compute`."""
 
     name = "lockstep"
     values = True
 
-    def __init__(self, engine: Engine, device: Device) -> None:
+    def __init__(self, engine: Engine, device: Device, call: Call) -> None:
         self._engine = engine
         self._device = device
-        self.unwritten: Sequence[int] = ()
-        self.full_name = ""
-        self.outputs = 0
+        self._call = call
 
     def compute(self, definition: Any, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Computed:
         """Compute one kernel, see `Engine.compute`."""
@@ -410,10 +407,10 @@ class _Whole:
             definition,
             operands,
             attrs,
-            full_name=self.full_name,
+            full_name=self._call.node.full_name,
             counter=attrs.get("counter", 0),
-            outputs=self.outputs,
-            unwritten=self.unwritten,
+            outputs=len(self._call.outputs),
+            unwritten=definition.unwritten.get(self._device.chip.target, ()),
         )
 
 
