@@ -10,6 +10,7 @@ from dumpsim.core.abstract import TensorType
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
 from dumpsim.ops.opdef import OpDef
+from dumpsim.runtime import preparation
 from dumpsim.runtime.prepared import Prepared
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
@@ -162,6 +163,33 @@ def test_an_overflow_of_operands_that_are_read_elsewhere(net, runs):
     found = check(runs, build, inputs, lambda x: [x.T @ x.T])
     counts = [count for *_, count in found]
     assert [after - before for before, after in zip([0, *counts], counts, strict=False)] == [0, 0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("same", "binds"),
+    [
+        ((0, 0, 0, 0, 0, 0), 1),  # read in host memory
+        ((0, 1, 2, 3, 4, 5), 1),  # copied
+        ((0, 1, 1, 1, 1, 1), 1),
+        ((0, 0, 0, 1, 1, 1), 2),  # another array: the first such run copies it
+        ((0, 0, 0, 1, 2, 3), 2),
+    ],
+)
+def test_how_often_a_graph_is_bound(net, machine, monkeypatch, same, binds):
+    """Once, unless an array was read in host memory that is no argument any longer."""
+    seen, bind = [], preparation.bound_graph
+    monkeypatch.setattr(preparation, "bound_graph", lambda *given, **more: seen.append(1) or bind(*given, **more))
+    b = net()
+    total = b.op("Add", b.input("x", (SIDE, SIDE)), b.input("y", (SIDE, SIDE)))
+    b.order = [total]
+    session = machine(RunSettings(), environment={}, find=OPS.__getitem__)
+    session.configure(jit_level="O2")
+    program = b.program(total)
+    session.compile(program, replace(session.options(), engine="torch"))
+    arrays = [np.full((SIDE, SIDE), value, np.float32) for value in range(6)]
+    for at in (*same[:1], *same):  # many graphs run once: the first run prepares nothing
+        assert (session.execute(program, [arrays[at], arrays[at]])[0] == 2 * at).all()
+    assert len(seen) == binds
 
 
 def _odd(name, kernel, operands=("x",), **fields):

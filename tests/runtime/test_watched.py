@@ -9,6 +9,7 @@ import pytest
 from dumpsim.core.abstract import TensorType
 from dumpsim.core.events import Follower
 from dumpsim.core.settings import RunSettings
+from dumpsim.device.faults import make_plan
 from dumpsim.ops.opdef import OpDef
 
 RUNS = 7
@@ -166,17 +167,19 @@ def inputs_of_runs():
 def watch(net, machine):
     """Run a network several times with a listener: the results and the clock after each run."""
 
-    def run(name, chip, level, engine, tap):
+    def run(name, chip, level, engine, tap, environment=(), faults=()):
         b = net()
         made = NETS[name](b)
         for node in _nodes(made):
             if node.op_type in OPS and node not in b.order:
                 b.order.append(node)
         program = b.program(made)
-        session = machine(RunSettings(chip=chip), environment={}, find=OPS.__getitem__)
+        session = machine(RunSettings(chip=chip), environment=dict(environment), find=OPS.__getitem__)
         session.configure(jit_level=level)
         session.compile(program, replace(session.options(), engine=engine))
         session.add_tap(tap)
+        if faults:
+            session.inject(make_plan(faults))
         found = []
         for number, arguments in enumerate(inputs_of_runs(), 1):
             tap.run = number
@@ -216,6 +219,25 @@ def test_a_planned_run_is_seen_like_any_other(watch, name, chip, level, engine):
     first = 3 if (engine, level) == ("torch", "O2") and name in ("chain", "large", "viewed") else 2
     assert [run for run, _ in fast.plans] == [first, 5]
     assert sorted(set(fast.begun)) == list(range(first, RUNS + 1))
+
+
+@pytest.mark.parametrize(
+    ("environment", "faults"),
+    [
+        ({}, [{"kind": "overflow", "op": "Neg", "nth": 4, "index": 2, "value": 7.5}]),
+        ({"MS_KERNEL_LAUNCH_SKIP": "Neg"}, []),
+    ],
+)
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def test_runs_with_a_fault_plan_or_skipped_kernels_have_no_plan(watch, level, engine, environment, faults):
+    if engine == "torch":
+        pytest.importorskip("torch", reason="needs the extra torch")
+    slow, fast = Watcher(), Planner()
+    wanted = watch("chain", "910B", level, engine, slow, environment, faults)
+    assert watch("chain", "910B", level, engine, fast, environment, faults) == wanted
+    assert fast.log == slow.log
+    assert fast.plans == []
 
 
 def by_run(log):

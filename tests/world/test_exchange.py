@@ -124,6 +124,23 @@ def test_large_sums_are_shared_by_their_members():
     assert {message["kind"] for _, message in small.settle()} == {"open"}
 
 
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ({"parcel": 7}, {"parcel": 7, "rank": 1}), ({"inline": "AA=="}, {"inline": "AA==", "rank": 1}),
+        ({}, {"inline": "", "rank": 1}), ({"segment": 0, "offsets": [64]}, {"offsets": [64], "path": "x", "size": 9}),
+    ],
+)  # fmt: skip
+def test_other_members_get_the_locations_of_tensors(given, passed):
+    """With the rank that sends them itself, or the path of its memory."""
+    job = Job(2)
+    job.exchange._ranks[1].segments.append(SimpleNamespace(path="x", size=9, close=lambda: None))
+    job.join(0, reduce_of(4))
+    place = {"time": 0, "group": WORLD, "call": encode_call(reduce_of(4)), "m": 1}
+    job.say(1, "join", place=given, **place)
+    assert [message["members"][1]["place"] for _, message in job.settle()] == [passed] * 2
+
+
 def test_parts_of_a_sum_are_passed_on_with_their_places():
     job, pools = Job(2), [Pool(), Pool()]
     try:

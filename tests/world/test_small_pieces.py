@@ -86,11 +86,31 @@ def test_a_share_of_a_sum_is_freed_with_the_tensors_of_its_member():
         for _ in range(3):
             _, handle = one.publish([np.zeros(2000, np.int8)], None)
             place = one.reduce(call, places, lambda terms, *_, **__: sum(terms), 1, 3, handle)
-            assert len(handle) == 2
+            assert (len(handle), len(told)) == (2, 2)  # other processes can open both
             found = view(one._pool.segments[place["segment"]].map(), "float32", (2,))
             assert found.tolist() == [3, 5]
             one.free(handle)
         assert len(told) == 2  # the memory of the first round was used again
+    finally:
+        one.close()
+
+
+def test_members_join_the_shares_that_they_have_reduced():
+    one = SharedTensors(lambda kind, **fields: None)
+    try:
+        call = Call(op="AllReduce", tensors=(("float32", (2, 3)),), reduce="sum")
+        terms = [np.arange(6, dtype=np.float32).reshape(2, 3) * factor for factor in (1, 10)]
+        places = [{"inline": base64.b64encode(term.tobytes()).decode()} for term in terms]
+        chunks = []
+        for start, end in ((4, 6), (0, 4)):
+            place = one.reduce(call, places, lambda terms, *_, **__: sum(terms) + 0.5, start, end, [])
+            segment = one._pool.segments[place["segment"]]
+            chunks.append({"path": segment.path, "size": segment.size, "start": start, "end": end})
+        calls = [call, call]
+        (found,) = one.collect(calls, places, 1, lambda terms, reduce: sum(terms) - 0.5, chunks)
+        assert found.tolist() == (sum(terms) + 0.5).tolist()
+        (found,) = one.collect(calls, places, 1, lambda terms, reduce: sum(terms) - 0.5, [])
+        assert found.tolist() == (sum(terms) - 0.5).tolist()
     finally:
         one.close()
 
