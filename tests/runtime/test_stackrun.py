@@ -1,5 +1,6 @@
 """Programs built by hand for many ranks at once: what each rank computes by itself, and what is refused."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -236,6 +237,33 @@ def test_as_many_ranks_are_stacked_as_fit_into_the_cache(net, alike):
         run = stacked(b.program(b.op("Neg", b.input("x", shape))), 2100, None)
         assert run.sizes[0] == wanted
         assert sum(run.sizes) == 2100
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_values_are_dropped_after_their_last_reader(net, machine, apart):
+    """A rank's memory is used again; here the values of all ranks would stay until the end of the run."""
+    alive, refs = [], []
+
+    def watched(x):
+        refs.append(weakref.ref(x if x.base is None else x.base))
+        alive.append(sum(ref() is not None for ref in refs))
+        return x + 1
+
+    def find(kind):
+        return OpDef(name=kind, operands=("x",), infer=lambda a, _: a[0], kernel=watched, batched=True)
+
+    b = net()
+    value = b.input("x", (4,))
+    for _ in range(6):
+        value = b.op("Watched", value)
+        b.order.append(value)
+    session = machine(RunSettings(), environment={}, find=find)
+    plan = lambda graph: plan_graph(graph, session.device.chip, session.options(), find)  # noqa: E731
+    run = StackRun(b.program(value), 3, session.device, session.engine, plan, None, group=3)
+    (found,) = run.step([(lambda rank: np.full(4, rank, np.float32)) if apart else np.zeros(4, np.float32)])
+    assert (found[2] if apart else found).tolist() == [8 if apart else 6] * 4
+    assert len(alive) == 6
+    assert max(alive) <= 3  # the argument, which the caller has, and the operands of this kernel and the last one
 
 
 def test_what_is_equal_in_all_ranks_is_computed_once(net, alike, monkeypatch):

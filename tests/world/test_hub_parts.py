@@ -743,6 +743,12 @@ def test_addresses_of_the_net_take_a_free_port():
         peer.socket.close()
 
 
+def test_a_connection_that_has_gone_is_not_waited_for(hub):
+    assert not hub._listening.getblocking()
+    hub._accept()
+    assert hub._connections == {}
+
+
 def test_addresses_of_ipv6_are_in_brackets():
     with socket.socket(socket.AF_INET6) as probe:
         try:
