@@ -274,8 +274,8 @@ class LoadedGraph:
         calls = {id(call.node): call for call in binding.plan.calls}
         events: dict[int, Event] = {}
         for launch in self.kernel_graph.launches:
-            kernel = calls.get(id(launch.node))
-            group = None if kernel is None else self._group(kernel, context)
+            kernel = calls[id(launch.node)]
+            group = self._group(kernel, context)
             # a model numbers the streams of its groups itself
             number = launch.stream if group is None or ids is not None else COMPUTE_STREAM + 1 + group.number
             self._streams.add(number)
@@ -285,7 +285,7 @@ class LoadedGraph:
                 stream.record(events[launch.record], ids)
             elif launch.wait is not None:
                 stream.wait(events[launch.wait], ids)
-            elif kernel is not None:
+            else:
                 self._launch(binding, kernel, stream, group, ids)
 
     @staticmethod

@@ -88,7 +88,7 @@ class _Planner:
                 self._kernel(node)
             else:
                 self.known[id(node)] = self._structural(node)
-        calls = tuple(self.calls[id(node)] for node in order if id(node) in self.calls)
+        calls = tuple(self.calls[id(node)] for node in order)
         results = tuple(_tensors(self._argument(graph.output))) if graph.output is not None else ()
         uses = [
             Use(

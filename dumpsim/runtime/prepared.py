@@ -31,8 +31,6 @@ def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int]:
     events: dict[int, int] = {}
     launched = 0
     for launch in launches:
-        if launch.record is None and launch.wait is None and id(launch.node) not in costs:
-            continue
         launched += host_ns
         start = max(launched, ends.get(launch.stream, 0))
         if launch.wait is not None:

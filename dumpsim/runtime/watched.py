@@ -319,9 +319,7 @@ def _ids(plan: GraphPlan) -> dict[Call, tuple[int, int]]:
     ids = TaskIds()
     found: dict[Call, tuple[int, int]] = {}
     for launch in launches:
-        call = calls.get(id(launch.node))
-        if launch.record is not None or launch.wait is not None:
-            ids.take()
-        elif call is not None:
-            found[call] = ids.take()[0], launch.stream
+        number, _ = ids.take()
+        if launch.record is None and launch.wait is None:
+            found[calls[id(launch.node)]] = number, launch.stream
     return found
