@@ -248,6 +248,21 @@ def test_unwritten_memory_has_the_fill_pattern(net, session):
     assert all((padding == 0xCD).all() for padding in seen)
 
 
+def test_memory_is_not_cleared_between_programs(net, session):
+    """A kernel that is skipped shows the fill pattern in fresh memory, and then whatever is in it."""
+
+    def program(last):
+        b = net()
+        return b.program(b.op(last, b.op("Add", b.input("x", (3,)), X[0])))
+
+    s = session(environment={"MS_KERNEL_LAUNCH_SKIP": "Neg"})
+    skips, writes = program("Neg"), program("ReLU")
+    assert s.execute(skips, [X[0]])[0].tobytes() == b"\xcd" * 12
+    wanted = s.execute(writes, [X[0]])[0]
+    assert wanted.tolist() == [2, 0, 6]
+    assert s.execute(skips, [X[1]])[0].tolist() == wanted.tolist()
+
+
 def test_control_flow_events(net, session, recorder):
     s, tap = session("CPU"), recorder()
     s.add_tap(tap)

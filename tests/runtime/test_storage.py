@@ -50,6 +50,10 @@ def test_a_script_that_changes_its_target_takes_its_weights_along(counter, opera
     program, weight = counter
     session = Session(RunSettings(), environment={}, find=operators)
     session.execute(program, [ONE])
+    before = session.compile(program)
+    session.configure(target="CPU")
+    assert session.compile(program) is not before  # which is planned for the other device
+    session.configure(target="Ascend")
     session.configure(target="CPU")
     assert weight._array.tolist() == [1] * 3
     assert session.execute(program, [ONE])[0].tolist() == [2] * 3
