@@ -41,6 +41,14 @@ class Product:
         return lambda: left @ right, {0, 1} - set(views), False
 
 
+class Stored(Product):
+    """A product that is computed where its result lies, so that it must not read there."""
+
+    def bind(self, operands, views, out):
+        left, right = (views.get(at, operand) for at, operand in enumerate(operands))
+        return lambda: torch.mm(left, right, out=out), {0, 1} - set(views), True
+
+
 def _like(abstracts, attrs):
     return TensorType(dtype=abstracts[0].dtype, shape=abstracts[0].shape)
 
@@ -48,13 +56,19 @@ def _like(abstracts, attrs):
 KERNELS = {
     "Turned": (Turned(), lambda x: x.T),
     "Product": (Product(), lambda x, y: x @ y),
+    "Stored": (Stored(), lambda x, y: x @ y),
     "Add": (lambda x, y: x + y, lambda x, y: x + y),
     "Least": (lambda x, y: torch.minimum(x, y), np.minimum),
     "Bound": (lambda x: x.clamp(-9, 9), lambda x: x.clip(-9, 9)),
     "Large": (lambda x: x * 3e37, lambda x: x * np.float32(3e37)),
 }
 OPS = {
-    name: OpDef(name=name, operands=("x", "y")[: 1 + (name in ("Product", "Add", "Least"))], infer=_like, kernel=kernel)
+    name: OpDef(
+        name=name,
+        operands=("x", "y")[: 1 + (name in ("Product", "Stored", "Add", "Least"))],
+        infer=_like,
+        kernel=kernel,
+    )
     for name, (kernel, _) in KERNELS.items()
 }
 
@@ -146,6 +160,31 @@ def test_random_programs(net, runs, seed):
         return walk([x, y], lambda kind, *operands: KERNELS[kind][1](*operands))
 
     check(runs, build, arguments_of_runs(np.random.default_rng(seed)), expected)
+
+
+@pytest.mark.parametrize("between", [0, 1, 2])
+@pytest.mark.parametrize("last", ["Stored", "Product"])
+def test_a_result_that_lies_where_an_operand_is_read(net, runs, between, last):
+    """The source of a transposition is dead: a later kernel, or the reader itself, writes into its memory."""
+
+    def walk(x, y, step):
+        total = step("Add", x, y)
+        turned = step("Turned", total)
+        for _ in range(between):
+            y = step("Bound", y)
+        return [step(last, turned, y)]
+
+    def build():
+        b = net()
+
+        def step(kind, *operands):
+            b.order.append(b.op(kind, *operands))
+            return b.order[-1]
+
+        return b.program(*walk(b.input("x", (SIDE, SIDE)), b.input("y", (SIDE, SIDE)), step))
+
+    rng = np.random.default_rng(between)
+    check(runs, build, arguments_of_runs(rng), lambda x, y: walk(x, y, lambda kind, *o: KERNELS[kind][1](*o)))
 
 
 def test_an_overflow_of_operands_that_are_read_elsewhere(net, runs):

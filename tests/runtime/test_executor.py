@@ -436,6 +436,25 @@ def test_shapes_known_only_at_run_time(net, session, recorder):
     assert s.device.memory.used == 0
 
 
+def test_the_first_run_may_have_another_order_than_the_later_ones(net, operators, recorder):
+    """[observed 2.10]: of a CPU with a dump."""
+    b = net()
+    x = b.input("x", (3,))
+    first, second = b.op("Neg", x), b.op("ReLU", x)
+    total = b.op("Add", first, second)
+    program = b.program(total)
+    (graph,) = program.kernel_graphs
+    program = replace(program, kernel_graphs=(replace(graph, repeats=(second, first, total)),))
+    s, tap = Session(RunSettings(chip="CPU"), environment={}, find=operators), recorder()
+    s.add_tap(tap)
+    s.compile(program, CompileOptions())
+    for run in range(3):
+        tap.log.clear()
+        assert s.execute(program, [X[0]])[0].tolist() == [0, 2, 0]
+        ran = [event.op_type for event, _ in tap.of("after")]
+        assert ran == (["ReLU", "Neg", "Add"] if run else ["Neg", "ReLU", "Add"])
+
+
 def test_life_times_for_reports(net, session):
     b = net()
     x = b.input("x", (4,))

@@ -217,6 +217,26 @@ def test_an_overflow_strikes_a_collective_in_one_rank(net, ranks):
             np.testing.assert_array_equal(result, struck if (rank, nth) == (1, 1) else total)
 
 
+def test_a_collective_does_not_overflow(net, ranks):
+    """It does not run on an AI Core, whose status word is read. [spec parallel 4.4]"""
+
+    class Flags(Bytes):
+        def before_task(self, event):
+            pass
+
+        def after_task(self, event):
+            self.log.append((event.op_type, event.overflow, event.overflow_status))
+
+    def build():
+        b = net()
+        total = collective(b, "AllReduce", b.input("x", (2, 2)))
+        return b.program(b.op("Add", total, total)), [np.full((2, 2), 2e38, np.float32)]
+
+    for log, ((result,),), _ in ranks(build, tap=Flags):
+        assert np.isinf(result).all()
+        assert log == [("AllReduce", False, 0), ("Add", False, 0)]
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_sharing_of_results_is_not_observable(net, ranks, monkeypatch, seed):
     stomp = {"kind": "stomp", "after": "AllReduce", "offset": -40, "nbytes": 600, "byte": 7}

@@ -47,6 +47,9 @@ def test_a_910a_computes_convolutions_in_float16_and_nc1hwc0(net, session, recor
     assert ref.nbytes == 2 * 2 * 4 * 5 * 16 * 2
     np.testing.assert_array_equal(values["in", 0], x.astype(np.float16))
     np.testing.assert_array_equal(values["out", 0], conv)
+    converted = [e for e, _ in tap.of("after") if e.op_type == "TransData"]
+    assert len(converted) > 1
+    assert not any(e.overflow or e.overflow_status for e in converted)  # only the layout changes
     # operators that know no private format read host layout and type
     event, values = next((e, v) for e, v in tap.of("after") if e.op_type == "Mul")
     assert [(r.device_format, r.device_dtype.name) for r in event.operands] == [("DefaultFormat", "float32")] * 2
