@@ -187,6 +187,22 @@ def test_a_result_that_lies_where_an_operand_is_read(net, runs, between, last):
     check(runs, build, arguments_of_runs(rng), lambda x, y: walk(x, y, lambda kind, *o: KERNELS[kind][1](*o)))
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_transposition_may_be_a_result_several_times(net, runs, times):
+    """A single one is copied from its source directly, in the order of the source's memory."""
+
+    def build():
+        b = net()
+        turned = b.op("Turned", b.op("Add", b.input("x", (SIDE, SIDE)), b.input("y", (SIDE, SIDE))))
+        b.order += [turned.operands[0], turned]
+        return b.program(b.op("MakeTuple", *[turned] * times))
+
+    found = check(runs, build, arguments_of_runs(np.random.default_rng(times)), lambda x, y: [(x + y).T] * times)
+    results, *_ = found[-1]
+    assert len({id(one) for one in results}) == times
+    assert all(one.flags.f_contiguous for one in results) is (times == 1)
+
+
 def test_an_overflow_of_operands_that_are_read_elsewhere(net, runs):
     """Whether they are finite is not seen in the memory that they would have, where older numbers lie."""
 
