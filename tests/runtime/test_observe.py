@@ -144,3 +144,33 @@ def test_every_field_of_every_event(net, machine, operators, recorder, level):
             assert (event.graph_id, event.root_graph_id, event.rank) == (5, 3, 2)
             assert (event.model_name, event.model_id) == model
             assert (event.error, event.error_code, event.overflow, event.overflow_status) == (None, 0, False, 0)
+
+
+@pytest.mark.parametrize(("chip", "largest", "shown"), [
+    ("CPU", True, (3,)), ("CPU", False, (2,)), ("910B", True, (2,)), ("910B", False, (2,)),
+])  # fmt: skip
+def test_a_cpu_shows_the_upper_bound_of_a_shape_that_values_decide(net, machine, recorder, chip, largest, shown):
+    """[observed 2.10]: of an operator whose bound is known, as its output; its readers see the true shape."""
+    from dumpsim.core.abstract import TensorType
+    from dumpsim.core.dtype import dtype
+    from dumpsim.core.settings import RunSettings
+    from dumpsim.ops.opdef import OpDef
+
+    ops = {
+        "Chosen": OpDef(
+            name="Chosen", operands=("x",), kernel=lambda x: x[x > 0],
+            infer=lambda a, _: TensorType(dtype=dtype("float32"), shape=(-1,)),
+            largest=(lambda shapes: shapes[0]) if largest else None,
+        ),
+        "Twice": OpDef(name="Twice", operands=("x",), infer=lambda a, _: a[0], kernel=lambda x: 2 * x),
+    }  # fmt: skip
+    b = net()
+    chosen = b.op("Chosen", b.input("x", (3,)), shape=(-1,))
+    b.order = [chosen, b.op("Twice", chosen, shape=(-1,))]
+    s, tap = machine(RunSettings(chip=chip), environment={}, find=ops.__getitem__), recorder()
+    s.add_tap(tap)
+    x = np.array([1, -2, 3], np.float32)
+    assert s.execute(b.program(b.order[1]), [x])[0].tolist() == [2, 6]
+    tasks = {event.op_type: event for event, _ in tap.of("after")}
+    assert tasks["Chosen"].outputs[0].shape == shown
+    assert tasks["Twice"].operands[0].shape == tasks["Twice"].outputs[0].shape == (2,)
