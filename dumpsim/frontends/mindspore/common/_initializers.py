@@ -13,7 +13,7 @@ import numpy as np
 
 from dumpsim.core import generator
 from dumpsim.core.dtype import DType
-from dumpsim.core.errors import ScriptValueError, nearest
+from dumpsim.core.errors import ScriptRuntimeError, ScriptValueError, nearest
 from dumpsim.runtime.unknown import Unknown
 
 __all__ = [
@@ -194,6 +194,8 @@ class TruncatedNormal(Initializer):
             raise ScriptValueError(f"the interval [{self.a}, {self.b}] is empty", where="TruncatedNormal")
         if self.sigma < 0:
             raise ScriptValueError("sigma < 0")
+        if not self.sigma:
+            raise ScriptRuntimeError("TruncatedNormal: invalid sigma 0.")  # [observed 2.10]
         _filled(arr, generator.truncated_normal(_seed(), arr.size, self.a, self.b, self.mean, self.sigma))
 
 

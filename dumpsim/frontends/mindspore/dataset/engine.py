@@ -7,6 +7,7 @@ there are no workers, and the seed (`dataset.config`) determines shuffles.
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,11 @@ class Dataset:
     def repeat(self, count: int | None = None) -> "Dataset":
         """Repeat the rows several times in one epoch."""
         times = -1 if count is None else count
-        if isinstance(times, bool) or not isinstance(times, int) or times == 0 or not -1 <= times <= _INT32_MAX:
+        if isinstance(times, bool) or not isinstance(times, int):
+            kinds = (int, NoneType)
+            shown = kinds if isinstance(times, bool) else list(kinds)
+            raise ScriptTypeError(f"Argument repeat with value {times} is not of type {shown}, but got {type(times)}.")
+        if times == 0 or not -1 <= times <= _INT32_MAX:
             raise ScriptValueError("count should be either -1 or positive integer, range[1, INT32_MAX].")
         if times == -1:
             raise UnsupportedError("an infinite epoch is not emulated", where="Dataset.repeat(-1)")
@@ -196,9 +201,9 @@ class Dataset:
 
     def take(self, count: int = -1) -> "Dataset":
         """Select the first rows."""
-        if count == 0:
+        if isinstance(count, int) and count < 1 and count != -1:
             raise ScriptValueError(
-                f"count should be either -1 or within the required interval of (0, {_INT32_MAX}], got 0."
+                f"count should be either -1 or within the required interval of (0, {_INT32_MAX}], got {count}."
             )
         return self if count == -1 else _Cut(self, 0, _within("count", count, 1))
 

@@ -206,7 +206,7 @@ class WeightedRandomSampler(Sampler):
     def __init__(self, weights: Any, num_samples: int | None = None, replacement: bool = True) -> None:
         super().__init__(num_samples)
         self.weights = np.asarray(weights, np.float64)
-        if self.weights.ndim != 1 or not self.weights.size or (self.weights < 0).any() or not self.weights.any():
+        if self.weights.ndim != 1 or (self.weights < 0).any() or not self.weights.any():
             raise ScriptValueError("weights must be at least 0, and not all 0", where="WeightedRandomSampler")
         self.replacement = replacement
 
@@ -256,7 +256,7 @@ class DistributedSampler(Sampler):
         for name, value in (("num_shards", num_shards), ("shard_id", shard_id), ("offset", offset)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ScriptTypeError(f"{name} must be integer but was: {value}.")
-        if num_shards <= 0 or not 0 <= shard_id < num_shards:
+        if not 0 <= shard_id < num_shards:
             raise ScriptValueError(f"shard_id {shard_id} is not in [0, {num_shards})", where="DistributedSampler")
         if not isinstance(shuffle, bool):
             raise ScriptTypeError(f"shuffle must be a boolean value or valid shuffle mode but was: {shuffle}.")

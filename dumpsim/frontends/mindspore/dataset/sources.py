@@ -38,12 +38,15 @@ class Source(Dataset):
                 )
         if (num_shards is None) != (shard_id is None):
             raise ScriptValueError("num_shards and shard_id need to be passed in together.")
-        if num_shards is not None and num_shards < 1:
-            raise ScriptValueError("Input num_shards is not within the required interval of [1, 2147483647].")
-        if num_shards is not None and shard_id is not None and shard_id >= num_shards:
-            raise ScriptValueError("shard_id should be less than num_shards.")
-        if num_shards is not None and shard_id is not None and shard_id < 0:
-            raise ScriptValueError(f"shard_id {shard_id} is not within the required interval of [0, {num_shards - 1}].")
+        if num_shards is not None and shard_id is not None:
+            if num_shards < 1:
+                raise ScriptValueError("Input num_shards is not within the required interval of [1, 2147483647].")
+            if shard_id >= num_shards:
+                raise ScriptValueError("shard_id should be less than num_shards.")
+            if shard_id < 0:
+                raise ScriptValueError(
+                    f"shard_id {shard_id} is not within the required interval of [0, {num_shards - 1}]."
+                )
         super().__init__([], columns)
         self.shuffled = shuffle
         num_samples = num_samples or None  # 0 is all rows [2.10 observed]

@@ -66,13 +66,16 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     array([2., 3.], dtype=float32)
     """
     expect("NarrowView", input, dim, start, length)
-    extent = input.shape[dim] if -input.ndim <= dim < input.ndim else -1
-    if isinstance(start, int) and extent >= 0:  # [2.10 observed]
+    rank = input.ndim
+    if not -rank <= dim < rank:  # [2.10 observed]
+        raise ScriptValueError(f"Dimension out of range (expected to be in range of [-{rank}, {rank}), but got {dim})")
+    extent = input.shape[dim]
+    if isinstance(start, int):
         if not -extent <= start <= extent:
             raise ScriptValueError(
                 f"For primitive [Narrow]: start value error, start: {start}, start should be in [{-extent}, {extent}]."
             )
-        first = start % extent if start < 0 else start
+        first = start + extent if start < 0 else start
         if first + length > extent:
             raise ScriptValueError(
                 f"For 'Narrow', start ({start}), + length ({length}) exceeds dimension size ({extent})."

@@ -5,6 +5,7 @@ from typing import Any
 
 from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import log, nn
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.amp import build_train_network
 from dumpsim.frontends.mindspore.common.tensor import Tensor
@@ -169,7 +170,7 @@ class Model:
     ) -> None:
         """Train, and call `evaluate` after each epoch, before callbacks are notified of its end."""
         _positive(epoch)
-        if isinstance(initial_epoch, bool) or not isinstance(initial_epoch, int) or not 0 <= initial_epoch < epoch:
+        if check_non_negative_int(initial_epoch) >= epoch:
             raise ScriptValueError(
                 f"For 'Model.train', the parameter 'epoch' must bigger than parameter 'initial_epoch', "
                 f"but got the parameter 'epoch' is {epoch}, 'initial_epoch' is {initial_epoch}."
@@ -186,7 +187,7 @@ class Model:
         listed = CallbackList(_listed(callbacks))
         sink = dataset_sink_mode and get_context("device_target") != "CPU"  # the CPU has no data sink [observed 1.11]
         helper = DatasetHelper(train_dataset, sink, sink_size, epoch)
-        params = self._params("train", sink_size if dataset_sink_mode and sink_size > 0 else batches, callbacks)
+        params = self._params("train", sink_size if dataset_sink_mode and sink_size != -1 else batches, callbacks)
         params.update(
             epoch_num=epoch - initial_epoch, dataset_sink_mode=sink, train_network=self.train_network,
             network=self._network, loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset=train_dataset,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, UnsupportedError
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
@@ -272,7 +272,7 @@ def test_argument_of_another_type(mode):
 
 def test_invalid_position(mode):
     mode("pynative")
-    with pytest.raises(ScriptValueError, match="argument 2 does not exist"):
+    with pytest.raises(ScriptRuntimeError, match="Position index 2 is exceed input size"):
         ms.grad(lambda a: a, 2)(Tensor(rand(1)))
 
 

@@ -325,7 +325,9 @@ class _RandomFlip(_Random):
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__()
         if isinstance(prob, bool) or not isinstance(prob, (int, float)):
-            raise ScriptTypeError(f"Argument prob with value {prob} is not of type [<class 'float'>, <class 'int'>].")
+            raise ScriptTypeError(
+                f"Argument prob with value {prob} is not of type {[float, int]}, but got {type(prob)}."
+            )
         if not 0 <= prob <= 1:
             raise ScriptValueError("Input prob is not within the required interval of [0.0, 1.0].")
         self.prob = prob

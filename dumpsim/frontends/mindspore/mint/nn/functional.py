@@ -163,8 +163,10 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
         if len(pad) % 2:
             raise ScriptValueError(f"Length of padding must be even but got {len(pad)}")
         if len(pad) > 2 * input.ndim:
-            padded: Tensor = ops.pad(input, pad, mode, value)
-            return padded
+            raise ScriptValueError(  # [observed 2.10]
+                f"Length of padding must be no more than 2 * dim of the input. Length of padding is: {len(pad)}while "
+                f"the input's dim is:{input.ndim}"
+            )
         return single("ConstantPadND", [input, tuple(pad), 0 if value is None else value])
     if value is not None and value != 0:
         raise ScriptValueError("Padding mode does not take in a value argument.")

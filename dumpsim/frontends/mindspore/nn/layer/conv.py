@@ -7,7 +7,7 @@ from dumpsim.core.dtype import DType
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._capture.dispatch import call
-from dumpsim.frontends.mindspore._checkparam import GE, check_int
+from dumpsim.frontends.mindspore._checkparam import GE, check_int, check_positive_int
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
 from dumpsim.frontends.mindspore.common.initializer import HeUniform, Uniform, initializer
@@ -46,7 +46,7 @@ class _Conv(Cell):
         owner = self.cls_name
         self.in_channels = _check.positive_int(in_channels, "in_channels", owner)
         self.out_channels = _check.positive_int(out_channels, "out_channels", owner)
-        self.group = _group(group) if transposed else _check.positive_int(group, "group", owner)
+        self.group = check_positive_int(group) if transposed else _check.positive_int(group, "group", owner)
         self.kernel_size = _check.positive_pair(kernel_size, "kernel_size", owner)
         self.stride = _check.positive_pair(stride, "stride", owner)
         self.dilation = _check.positive_pair(dilation, "dilation", owner)
@@ -61,8 +61,8 @@ class _Conv(Cell):
             )
         self.padding = _padding(padding, owner)
         if transposed:
-            _divisible(in_channels, "in_channels", group, owner)
-            _divisible(out_channels, "out_channels", group, owner)
+            _divisible(in_channels, "in_channels", "attr ", group, owner)
+            _divisible(out_channels, "out_channels", "", group, owner)
         elif in_channels % group or out_channels % group:
             raise ScriptValueError(
                 "The argument 'group' should be divisible by 'in_channels' and 'out_channels', "
@@ -343,19 +343,10 @@ def _of_height_1(weight: Any, owner: str) -> Any:
     return Tensor(weight.asnumpy()[:, :, None, :])
 
 
-def _group(group: Any) -> int:
-    """Check the groups of a transposed convolution, whose errors name nothing. [2.10 observed]"""
-    if isinstance(group, bool) or not isinstance(group, int):
-        raise ScriptTypeError(f"The input value must be int, but got '{type(group).__name__}'")
-    if group <= 0:
-        raise ScriptValueError(f"The input value must be int and must > 0, but got '{group}' with type 'int'.")
-    return group
-
-
-def _divisible(channels: int, name: str, group: int, owner: str) -> None:
+def _divisible(channels: int, name: str, word: str, group: int, owner: str) -> None:
     if channels % group:
         raise ScriptValueError(
-            f"For '{owner}', the '{name}' must be divisible by attr 'group', but got '{name}': {channels} and "
+            f"For '{owner}', the {word}'{name}' must be divisible by attr 'group', but got '{name}': {channels} and "
             f"'group': {group}."
         )
 

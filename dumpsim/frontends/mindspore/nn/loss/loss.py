@@ -313,8 +313,6 @@ class HuberLoss(_Reduced):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
-        if delta <= 0:
-            raise ScriptValueError(f"For 'huber_loss', the 'delta' must be greater than 0, but got {delta}.")
         self.delta = delta
 
     def construct(self, logits: Any, labels: Any) -> Any:

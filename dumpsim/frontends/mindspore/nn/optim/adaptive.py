@@ -171,8 +171,8 @@ class RMSProp(_Adaptive):
         self.decay = _float(decay, "decay", self.cls_name, least=0.0)
         self.momentum = _float(momentum, "momentum", self.cls_name, least=0.0)
         self.epsilon = _float(epsilon, "epsilon", self.cls_name, above=0.0)
-        _check.bool_value(use_locking, "use_locking", self.cls_name)
-        self.centered = _check.bool_value(centered, "centered", self.cls_name)
+        _check.typed(use_locking, "use_locking", [bool], self.cls_name)
+        self.centered = _check.typed(centered, "centered", [bool], self.cls_name)
         self.step = _centered_rms_prop_opt if centered else _rms_prop_opt
         self.opt = ops.ApplyCenteredRMSProp(use_locking) if centered else ops.ApplyRMSProp(use_locking)
         if centered:
@@ -214,7 +214,7 @@ class Adagrad(_Adaptive):
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         _float(accum, "accum", self.cls_name, least=0.0)
-        _check.bool_value(update_slots, "update_slots", self.cls_name)
+        _check.typed(update_slots, "update_slots", [bool], self.cls_name)
         self.step = _adagrad_opt
         self.opt = ops.ApplyAdagrad(update_slots=update_slots)
         self.accum = self._parameters.clone(prefix="accum", init=accum)
@@ -364,21 +364,19 @@ class FTRL(_Adaptive):
                 f"should all be false, but got dynamic learning rate {self.dynamic_lr} and group learning rate "
                 f"{self.is_group_lr}."
             )
-        _float(initial_accum, "initial_accum", self.cls_name, least=0.0)
+        for name, value in (("initial_accum", initial_accum), ("l1", l1), ("l2", l2)):
+            if _float(value, name, self.cls_name) < 0.0:
+                raise ScriptValueError(f"For '{self.cls_name}', the argument '{name}' must >= 0.0, but got {value}.")
         _float(learning_rate, "learning_rate", self.cls_name, above=0.0)
         _float(lr_power, "lr_power", self.cls_name)
         if lr_power > 0.0:
             raise ScriptValueError(f"For '{self.cls_name}', the argument 'lr_power' must <= 0.0, but got {lr_power}.")
-        _check.bool_value(use_locking, "use_locking", self.cls_name)
+        _check.typed(use_locking, "use_locking", [bool], self.cls_name)
         self.step = _ftrl_opt
         self.opt = ops.ApplyFtrl(use_locking=use_locking)
         self.moments = self._parameters.clone(prefix="moments", init=initial_accum)
         self.linear = self._parameters.clone(prefix="linear", init="zeros")
-        self.numbers = (
-            _float(l1, "l1", self.cls_name, least=0.0),
-            _float(l2, "l2", self.cls_name, least=0.0),
-            lr_power,
-        )
+        self.numbers = (l1, l2, lr_power)
         self.state = (self.moments, self.linear)
         if not self.is_group:
             self.decay_flags = tuple(True for _ in self._parameters)
@@ -417,7 +415,7 @@ class ProximalAdagrad(_Adaptive):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         for name, value in (("accum", accum), ("l1", l1), ("l2", l2)):
             _float(value, name, self.cls_name, least=0.0)
-        _check.bool_value(use_locking, "use_locking", self.cls_name)
+        _check.typed(use_locking, "use_locking", [bool], self.cls_name)
         self.step = _proximal_opt
         self.opt = ops.ApplyProximalAdagrad(use_locking=use_locking)
         self.accum = self._parameters.clone(prefix="accum", init=accum)

@@ -49,7 +49,7 @@ class Momentum(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if not isinstance(momentum, float):
             raise ScriptTypeError(
-                f"For '{self.cls_name}', the type of 'momentum' should be 'float', but got '{momentum}' with type "
+                f"For '{self.cls_name}', the type of 'momentum' should be 'float', but got type "
                 f"'{type(momentum).__name__}'."
             )
         if momentum < 0.0:

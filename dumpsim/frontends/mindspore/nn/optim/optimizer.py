@@ -109,7 +109,7 @@ class Optimizer(Cell):
 
     def _rate(self, value: Any) -> Any:
         """Return the rate as a float, a 0-d or 1-d Tensor or a schedule."""
-        if isinstance(value, (float, int)) and not isinstance(value, bool):
+        if isinstance(value, (float, int)):
             if value < 0:
                 raise ScriptValueError(
                     f"For '{self.cls_name}', the 'learning rate' must be float and must >= 0, but got '{float(value)}' "
@@ -136,7 +136,7 @@ class Optimizer(Cell):
         )
 
     def _decay(self, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (float, int)):
+        if not isinstance(value, (float, int)):
             raise ScriptTypeError(
                 f"For 'Optimizer', the argument 'Weight_decay' must be int, float or Cell.but got {type(value)}"
             )
@@ -327,10 +327,9 @@ def _listed(parameters: Any, what: str) -> list[Any]:
 
 
 def _loss_scale(value: Any, owner: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (float, int)):
+    if not isinstance(value, (float, int)):
         raise ScriptTypeError(
-            f"For '{owner}', the type of 'loss_scale' should be 'float', but got '{value}' with type "
-            f"'{type(value).__name__}'."
+            f"For '{owner}', the type of 'loss_scale' should be 'float', but got type '{type(value).__name__}'."
         )
     if value <= 0:
         raise ScriptValueError(

@@ -27,7 +27,7 @@ def _step(momentum: Any, learning_rate: Any, gradient: Any, weight: Any, accum: 
 
 
 def _not_negative(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         raise ScriptTypeError(f"For 'SGD', the argument '{name}' must be float type, but got {type(value)}.")
     if value < 0.0:
         shown = f"{float(value)}." if name == "momentum" else f"'{name}' {float(value)}"  # [observed 2.10]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore._capture import tape
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
@@ -29,15 +29,13 @@ def _differentiate(
     from dumpsim.frontends.mindspore._capture import gradient  # loaded where a gradient is taken
 
     for position in positions:
-        if not -len(args) <= position < len(args):
-            raise ScriptValueError(
-                f"argument {position} does not exist: the call has {len(args)} arguments", where="grad_position"
-            )
+        if position >= len(args):
+            raise ScriptRuntimeError(f"Position index {position} is exceed input size.")
     result: tuple[Any, tuple[Any, ...], tuple[Any, ...]] = gradient.differentiate(
         fn,
         args,
         kwargs,
-        positions=tuple(position % len(args) for position in positions),
+        positions=positions,
         weights=weights,
         sens=sens,
         has_aux=has_aux,
@@ -148,10 +146,13 @@ def _positions(grad_position: Any) -> tuple[int, ...]:
         return ()
     listed = grad_position if isinstance(grad_position, (tuple, list)) else (grad_position,)
     for position in listed:
-        if isinstance(position, bool) or not isinstance(position, int):
+        if not isinstance(position, int):
             raise ScriptTypeError(
                 f"For 'grad', the 'grad_position' should be int or tuple, but got {type(grad_position).__name__}"
             )
+        if position < 0:
+            what = "grad_position" if isinstance(grad_position, int) else "The element in grad_position"
+            raise ScriptValueError(f"{what} must be >= 0.")
     return tuple(listed)
 
 

@@ -91,8 +91,9 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
         raise ScriptRuntimeError(f"For clip_by_norm, the total norm of order {norm_type} from input is non-finite.")
     factor = div(max_norm, add(total, 1e-06))
     if factor < 1:
-        tensors = [mul(factor, tensor) for tensor in tensors]
-    return tensors[0] if isinstance(x, Tensor) else tuple(tensors)
+        clipped = tuple(mul(factor, tensor) for tensor in tensors)
+        return clipped[0] if isinstance(x, Tensor) else clipped
+    return x
 
 
 def _norm(order: float, tensor: Tensor) -> Tensor:

@@ -127,13 +127,13 @@ def rot90(input: Tensor, k: int, dims: Sequence[int]) -> Tensor:
     rank = input.ndim
     if len(dims) != 2:
         raise ScriptValueError(f"For `rot90`, total rotation dims must be 2, but get {len(dims)}.")
-    for at, axis in enumerate(dims):
-        if not -rank <= axis < rank:
-            raise ScriptValueError(f"For `rot90`, rotation dim{at} is out of range, dim{at}={axis}.")
-    if (dims[0] - dims[1]) % rank == 0:
+    if abs(dims[0] - dims[1]) in (0, rank):  # before their range [observed 2.10]
         raise ScriptRuntimeError(
             f"For `rot90`, rotation dims must be different, but get dim0={dims[0]}, dim1={dims[1]}."
         )
+    for at, axis in enumerate(dims):
+        if not -rank <= axis < rank:
+            raise ScriptValueError(f"For `rot90`, rotation dim{at} is out of range, dim{at}={axis}.")
     order = list(range(rank))
     order[dims[0]], order[dims[1]] = order[dims[1]], order[dims[0]]
     quarters = k % 4

@@ -215,7 +215,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         left, right = (reshape(one, (1, -1)) if one.ndim == 1 else one for one in (input, other))
         return reshape(inner(left, right), (*input.shape[:-1], *other.shape[:-1]))
     order = (*range(other.ndim - 2), other.ndim - 1, other.ndim - 2)
-    return dot(input, transpose(other, order) if other.ndim > 1 else other)
+    return dot(input, transpose(other, order))
 
 
 def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:

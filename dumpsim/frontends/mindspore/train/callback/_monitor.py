@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dumpsim.core.errors import DumpsimError
-from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
+from dumpsim.frontends.mindspore._checkparam import check_non_negative_int, check_positive_int
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.train.callback._callback import Callback, RunContext
 
@@ -73,7 +73,7 @@ class TimeMonitor(Callback):
     Parameters
     ----------
     data_size : int, optional
-        Steps of an epoch, those of the data set if None.
+        Steps of an epoch where the run does not say it.
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
@@ -88,6 +88,6 @@ class TimeMonitor(Callback):
         """Print the times."""
         params = run_context.original_args()
         elapsed = (time.perf_counter() - self._start) * 1000
-        steps = self.data_size or params.get("batch_num") or 1
+        steps = check_positive_int(params.get("batch_num") or self.data_size)
         mode = str(params.get("mode", "train")).title()
         print(f"{mode} epoch time: {elapsed:5.3f} ms, per step time: {elapsed / steps:5.3f} ms", flush=True)

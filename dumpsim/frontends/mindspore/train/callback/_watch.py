@@ -89,7 +89,7 @@ class EarlyStopping(_Watch):
     mode : str
         ``min``, ``max`` or ``auto``, which depends on the name of the value.
     baseline : float, optional
-        Values that are not better than this do not count as an improvement.
+        With one, values that are not better than `min_delta` do not count as an improvement.
     restore_best_weights : bool
         Restore the weights of the best epoch when the training stops.
 
@@ -117,7 +117,7 @@ class EarlyStopping(_Watch):
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, min_delta, patience, verbose, mode)
-        self.baseline = baseline
+        self.baseline = min_delta if baseline else None  # as the real class, by mistake [wheel _early_stop.py]
         self.restore_best_weights = _flag(restore_best_weights)
         self.stopped_epoch = 0
         self._weights: dict[str, Any] | None = None
