@@ -1,5 +1,7 @@
 """Arguments at and beyond their limits where MindSpore 2.10 on a CPU has no kernel or looks later; numpy formulas."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -368,3 +370,30 @@ def test_a_picture_is_flipped_when_the_random_number_is_below_the_probability():
     for at, expected in enumerate(([1, 2], [2, 1])):
         flip = ds.vision.RandomHorizontalFlip(float(np.nextafter(numbers[0], at + numbers[0]) if at else numbers[0]))
         assert flip(picture).tolist() == [expected]
+
+
+def test_numbers_of_modes_and_of_ways_to_blend_pixels():
+    """[observed 2.10]"""
+    names = ("GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "DEBUG", "RELEASE")
+    assert [getattr(ms.context, name) for name in names] == [0, 1, 0, 1, 2, 1, 0]
+    names = ("NEAREST", "ANTIALIAS", "LINEAR", "BILINEAR", "CUBIC", "BICUBIC", "AREA", "PILCUBIC")
+    assert [int(getattr(ds.vision.Inter, name)) for name in names] == [0, 1, 2, 2, 3, 3, 4, 5]
+
+
+def test_what_gives_back_what_it_is_given():
+    weight = Parameter(Tensor(X), name="w")
+    gradients = (Tensor(Y),)
+    assert nn.SGD([weight], 0.1).flatten_gradients(gradients) is gradients
+    assert weight.data is weight
+    assert copy.copy(ms.float32) is ms.float32
+    resize = ds.vision.Resize(2)
+    assert resize.device("CPU") is resize
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_norm_takes_its_axis_in_a_list(order, axis):
+    expected = (np.abs(X) ** order).sum(axis) ** (1 / order)
+    np.testing.assert_allclose(mint.norm(Tensor(X), order, [axis]).asnumpy(), expected, rtol=1e-5)
+    found = mint.norm(Tensor(X), order, (axis,), True).asnumpy()
+    np.testing.assert_allclose(found, np.expand_dims(expected, axis), rtol=1e-5)
