@@ -19,6 +19,7 @@ settings.load_profile("repeatable")
 # they need torch and have no doctests
 collect_ignore = [
     "frontends/torchair/convertcases.py",
+    "frontends/torchair/gevalues.py",
     "frontends/torchair/netrecord.py",
     "frontends/torchair/refusalcases.py",
     "plantedbugs.py",
