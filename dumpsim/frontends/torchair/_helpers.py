@@ -109,9 +109,9 @@ def _flat(x: Tensor, *, axis: int, end_axis: int, **attrs: Any) -> Tensor:
 
 
 def _gather(x: Tensor, indices: Tensor, *axis: Tensor, **attrs: Any) -> Tensor:
-    return torch.index_select(x, axes_of(axis[0])[0] if axis else 0, indices.reshape(-1)).reshape(
-        () if not indices.dim() and x.dim() == 1 else (-1, *x.shape[1:])
-    )
+    at = axes_of(axis[0])[0] % x.dim() if axis else 0
+    found = torch.index_select(x, at, indices.reshape(-1))
+    return found.reshape((*x.shape[:at], *indices.shape, *x.shape[at + 1 :]))
 
 
 def _expanded(x: Tensor, shape: Tensor, **_: Any) -> Tensor:

@@ -19,7 +19,7 @@ import dumpsim.frontends.mindspore as ms
 from dumpsim import migrator
 from dumpsim.analysis.apicompare.compare import api_dump_compare
 from dumpsim.codecs.apidump import read_info, read_stack
-from dumpsim.core.errors import UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, UnsupportedError
 from dumpsim.frontends.apidump.mindspore.calls import listed_class, listed_names
 from dumpsim.frontends.apidump.mindspore.session import CellSession
 from dumpsim.frontends.apidump.selection import Request
@@ -875,3 +875,47 @@ net(ms.Tensor([1.0, 2.0]))
     found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert found.returncode == 0, found.stderr
     assert "mindspore_api_dump_info.pkl: cannot be written: Is a directory" in found.stderr
+
+
+def test_a_number_that_no_file_can_hold_is_skipped_and_said(tmp_path):
+    with CellSession(Net(), tmp_path) as session:
+        session.start(Request(filter_data=False))
+        assert session.take("NN_Dense_0")
+        assert not session.write("NN_Dense_0_forward_input.0", 10**400)
+        assert session.write("NN_Dense_0_forward_input.1", 10)
+        assert [(reason.partition(":")[0], number) for reason, number in session.skipped.items()] == [
+            ("<class 'int'>", 1)
+        ]
+        session.stop()
+    assert names(tmp_path) == ["NN_Dense_0_forward_input.1"]
+
+
+def test_a_gradient_that_cannot_be_read_is_counted(tmp_path, monkeypatch):
+    net, x = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()), tensor(2, 4)
+    bare = ms.grad(net)(x)
+
+    def fail(*_):
+        raise OSError("no room")
+
+    with CellSession(net, tmp_path, retain_backward=True) as session:
+        session.start(Request())
+        monkeypatch.setattr(session, "write_gradient", fail)
+        np.testing.assert_array_equal(ms.grad(net)(x).asnumpy(), bare.asnumpy())
+        assert dict(session.skipped) == {"record: OSError": 2}
+        session.stop()
+
+
+def test_a_closed_dump_neither_starts_nor_stops(tmp_path):
+    with CellSession(Net(), tmp_path) as session:
+        session.start(Request())
+        session.stop()
+    for call in (lambda: session.start(Request()), session.stop):
+        with pytest.raises(ScriptRuntimeError, match="has been closed"):
+            call()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_parameters_to_compare_are_refused_aloud(tmp_path, caplog, asked):
+    with CellSession(Net(), tmp_path, compare_statedict=asked):
+        pass
+    assert ("compare_statedict" in caplog.text) is asked

@@ -137,7 +137,7 @@ TABLE = {
     "ReduceMean": lambda x, axes, *, keep_dims, **_: x.mean(_dims(axes) or None, keepdim=keep_dims),
     "ReduceStdWithMean": _deviation,
     "ReduceSum": lambda x, axes, *, keep_dims: x.sum(_dims(axes), keepdim=keep_dims),
-    "Reshape": lambda x, shape, **_: x.reshape(_dims(shape)),
+    "Reshape": lambda x, shape, **attrs: _reshaped(x, shape, **attrs),
     "ScatterElements": _scattered,
     "SelectV2": lambda condition, x, y: torch.where(condition, x, y),
     "Shape": lambda x, *, dtype: torch.tensor(list(x.shape), dtype=dtype),
@@ -146,7 +146,7 @@ TABLE = {
         [one if one >= 0 else x.shape[int(axis)] - sum(_dims(sizes)) - 1 for one in _dims(sizes)], int(axis)
     ),
     "Sqrt": lambda x: x.sqrt(),
-    "Squeeze": lambda x, *, axis: x.squeeze(axis) if axis else x.squeeze(),
+    "Squeeze": lambda x, *, axis: _squeezed(x, axis),
     "StridedSliceV2": _sliced,
     "Sub": lambda x, y: x - y,
     "TensorMove": lambda x: x.clone(),
@@ -156,7 +156,18 @@ TABLE = {
 }
 
 
+def _squeezed(x, axes):
+    assert all(x.shape[axis] == 1 for axis in axes)  # GE refuses others
+    return x.squeeze(tuple(axes)) if axes else x.squeeze()
+
+
+def _reshaped(x, shape, *, axis=0, num_axes=-1, **layouts):
+    assert (axis, num_axes) == (0, -1)  # of the whole shape
+    return x.reshape(_dims(shape))
+
+
 def _unsqueezed(x, axes):
+    assert axes
     rank = x.dim() + len(axes)
     for axis in sorted(axis % rank for axis in axes):
         x = x.unsqueeze(axis)

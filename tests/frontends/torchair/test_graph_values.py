@@ -1,6 +1,7 @@
 """Graphs of several nodes compute what torch's operator computes, by the meaning of GE's nodes."""
 
 import itertools
+import re
 from functools import partial
 
 import pytest
@@ -76,6 +77,20 @@ def test_fourier_transforms_of_one_and_two_dimensions(shape, normalization):
             assert ("FFT" if count == 1 else "FFT2D") in kinds
             assert kinds.count("Sqrt") == (normalization == 1)
             assert kinds.count("RealDiv") == (normalization != 0)
+
+
+@pytest.mark.parametrize(
+    ("dims", "error", "text"),
+    [
+        ([-1], AssertionError, "torch.ops.aten._fft_c2c.default the dim [-1] is out of range of 4."),
+        ([0, -1], AssertionError, "torch.ops.aten._fft_c2c.default the dim [0, -1] is out of range of 4."),
+        ([0, 1, 2], NotImplementedError, "ge_converter is not implemented, when len(dim)>2"),
+        ([0, 1, 2, 3], NotImplementedError, "ge_converter is not implemented, when len(dim)>2"),
+    ],
+)
+def test_fourier_transforms_that_the_real_converter_refuses(dims, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        converted("aten._fft_c2c.default", f"c64[2,3,4,5], {dims}, 0, True")
 
 
 @pytest.mark.parametrize(("shape", "keepdim"), [*itertools.product([(0, 3), (2, 0, 3), (3, 0)], [True, False])])

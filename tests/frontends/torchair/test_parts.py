@@ -13,10 +13,12 @@ from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.torchair import fx_dumper, graph_dumper  # noqa: E402
 from dumpsim.frontends.torchair._dispatch import _masked  # noqa: E402
 from dumpsim.frontends.torchair._ge import GeGraph, Ref  # noqa: E402
+from dumpsim.frontends.torchair._helpers import HELPERS  # noqa: E402
 from dumpsim.frontends.torchair._product import _gradients  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
 from tests.dumprun import cli  # noqa: E402
+from tests.frontends.torchair.gevalues import TABLE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -60,6 +62,61 @@ def test_a_mask_of_dropout_is_packed_in_pieces_of_16_bytes(count, size):
         assert mask.dtype == torch.bool
         assert mask.all()
     assert _masked(torch.ones(4), 0.5, None)[1].dtype == torch.uint8
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("indices", [1, [2], [1, 0, 1], [[0, 1], [1, 1]]])
+def test_a_gather_takes_along_an_axis_as_numpy_does(shape, indices):
+    x, at = torch.arange(float(np.prod(shape))).reshape(shape), torch.tensor(indices)
+    for axis in range(-len(shape), len(shape)):
+        if np.max(indices) < shape[axis]:
+            wanted = np.take(x.numpy(), indices, axis)
+            for one in (torch.tensor(axis), torch.tensor([axis])):
+                np.testing.assert_array_equal(HELPERS["GatherV2"](x, at, one, batch_dims=0).numpy(), wanted)
+    if np.max(indices) < shape[0]:
+        np.testing.assert_array_equal(HELPERS["Gather"](x, at, batch_dims=0).numpy(), np.take(x.numpy(), indices, 0))
+
+
+@pytest.mark.parametrize("kind", sorted(HELPERS.keys() & TABLE.keys()))
+def test_helpers_compute_what_their_nodes_mean(kind):
+    """Wherever a converted graph of the neighbouring tests has the type; both tables are written down apart."""
+    x, y = torch.tensor([[1.0, -2.0, 4.0], [3.0, 0.5, -1.5]]), torch.tensor([[2.0, 3.0, -1.0], [4.0, 0.25, 8.0]])
+    i = torch.tensor
+    sample = {
+        "BroadcastTo": [((x[0], i([2, 3])), {}), ((x[:, :1], i([4, 2, 3])), {})],
+        "Cast": [((x,), {"dst_type": one}) for one in (torch.int32, torch.bool, torch.float16)],
+        "ConcatV2": [((x, y, i(at)), {"N": 2}) for at in (0, 1, -1)] + [((x, y, x, i(1)), {"N": 3})],
+        "Expand": [((x[0], i([2, 3])), {}), ((x.mean(1), i([2, 3])), {}), ((x.mean(1, True), i([2, 3])), {})],
+        "Fill": [((i([2, 3]), i(2.5)), {}), ((i([], dtype=torch.int64), i(True)), {}), ((i([0, 2]), i(1)), {})],
+        "Gather": [((i([5, 7, 9]), i(at)), {}) for at in range(3)],
+        "Pack": [((x, y), {"N": 2, "axis": at}) for at in (0, 1, 2, -1)]
+        + [((i(3, dtype=torch.int32), i(4)), {"N": 2, "axis": 0})],
+        "Range": [((i(0), i(5), i(1)), {}), ((i(2), i(9), i(3)), {}), ((i(1.0), i(2.0), i(0.25)), {})],
+        "ReduceMean": [((x, i(at)), {"keep_dims": keep}) for at in ([0], [1], [0, 1], [-1]) for keep in (True, False)],
+        "ReduceSum": [((x, i(at)), {"keep_dims": keep}) for at in ([0], [1], [0, 1], [-1]) for keep in (True, False)],
+        "Reshape": [((x, i(to)), {}) for to in ([3, 2], [6], [-1], [1, 2, 3, 1])],
+        "Shape": [((one,), {"dtype": to}) for one in (x, x[0], x[0, 0]) for to in (torch.int32, torch.int64)],
+        "Squeeze": [((x[None, :, None],), {"axis": at}) for at in ([0], [2], [0, 2], [-2], [])],
+        "StridedSliceV2": [
+            ((x, i([low]), i([high]), i([at]), i([step])), {})
+            for low, high, at, step in ((0, 1, 0, 1), (1, 3, 1, 1), (0, 3, 1, 2), (-2, -1, -1, 1))
+        ],
+        "Transpose": [((x, i([1, 0])), {}), ((x[None], i([2, 0, 1])), {})],
+        "Unsqueeze": [((x,), {"axes": at}) for at in ([0], [2], [-1], [0, 1], [3, 0], [-1, 0])],
+    }
+    one, two = ([((x,), {})], [((x, y), {}), ((x, y[0]), {}), ((x[1], y), {})])
+    unary = {"Identity", "TensorMove", "ZerosLike"}
+    if kind in {"MatMulV2"}:
+        two = [((x, y.T), {}), ((x[:1], y.T), {})]
+    if kind == "Muls":
+        one = [((x,), {"value": 2.5})]
+    if kind == "Sort":
+        one = [((x,), {"axis": at, "descending": down, "stable": False}) for at in (0, 1) for down in (True, False)]
+    for operands, attrs in sample.get(kind, one if kind in unary | {"Muls", "Sort"} else two):
+        found, wanted = HELPERS[kind](*operands, **attrs), TABLE[kind](*operands, **attrs)
+        for ours, real in zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]:
+            assert ours.shape == real.shape
+            assert ours.to(real.dtype).tolist() == real.tolist()
 
 
 def test_outputs_and_names_of_nodes():

@@ -33,6 +33,19 @@ class EarlyReturn(nn.Cell):
         return x - 5.0
 
 
+class BothReturn(nn.Cell):
+    """Each branch changes a variable that the other one reads."""
+
+    def construct(self, x, n):
+        y = x + 1.0
+        if n > 0:
+            x = x * 2.0
+            return x - y
+        else:
+            y = y * 3.0
+            return x - y
+
+
 class Loops(nn.Cell):
     def construct(self, x, n):
         i = 0
@@ -80,7 +93,7 @@ class Choices(nn.Cell):
         return b if not n == 0 else -b  # noqa: SIM201
 
 
-CELLS = [Branches, EarlyReturn, Loops, LoopWithBranch, Static, Choices]
+CELLS = [Branches, EarlyReturn, BothReturn, Loops, LoopWithBranch, Static, Choices]
 X = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]], np.float32)
 
 
