@@ -560,7 +560,7 @@ def fourier(m: "Maker", value: Ref, dims: Sequence[int], normalization: int) -> 
     """Apply a complex Fourier transform to one or two dimensions, which a Permute brings to the end."""
     number, single = torch.complex64, torch.float32
     rank = m.rank(value)
-    if not all(0 <= dim < rank for dim in dims):
+    if any(dim < 0 for dim in dims):
         text = f"torch.ops.aten._fft_c2c.default the dim {list(dims)} is out of range of {rank}."
         raise Refused(AssertionError(text))
     if len(dims) > 2:
