@@ -130,10 +130,9 @@ def _template(code: types.CodeType, file: str, name: str, jumps: str) -> _Templa
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
         raise CaptureError(f"{name} is not defined by 'def' and cannot be captured", where=f"{path}:{first}")
+    ast.increment_lineno(tree, first - 1)
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            node.lineno += first - 1
-            node.end_lineno += first - 1  # type: ignore[attr-defined]
             node.col_offset += shift  # type: ignore[attr-defined]
             node.end_col_offset += shift  # type: ignore[attr-defined]
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):

@@ -287,7 +287,7 @@ class _Backward:
 def _source(gradient: Any, rest: Iterator[Value], sources: Mapping[int, tuple[str, Any]]) -> tuple[str, Any]:
     """Return where to find a gradient after a run."""
     if gradient is None:
-        return ("none", 0)
+        return ("none", None)
     if isinstance(gradient, Constant):
         return ("constant", np.asarray(gradient.value))
     return sources[id(next(rest))]
