@@ -23,6 +23,16 @@ def _scattered(x, indices, updates, *, axis, reduction):
     return x.scatter(axis, indices.long(), updates)
 
 
+def _product(x, y, bias=None, *, offset_x=0, transpose_x1=False, transpose_x2=False):
+    assert not offset_x
+    made = (x.T if transpose_x1 else x) @ (y.T if transpose_x2 else y)
+    if bias is None:
+        return made
+    assert bias.dim() == 1 or bias.shape == (1, made.shape[1])
+    assert bias.dtype in (torch.float16, torch.bfloat16)
+    return made + bias
+
+
 def _stacked(*x, axis, **attrs):
     assert len(x) == attrs["N"]
     return torch.stack([one if one.dim() else one.long() for one in x], axis)
@@ -124,7 +134,7 @@ TABLE = {
     "InplaceIndexAdd": lambda x, places, y, alpha, *, axis: x.index_add(
         axis, places.reshape(-1), y, alpha=alpha.item()
     ),
-    "MatMulV2": lambda x, y, bias=None, **_: x @ y if bias is None else x @ y + bias,
+    "MatMulV2": _product,
     "Maximum": lambda x, y: torch.maximum(x, y),
     "Minimum": lambda x, y: torch.minimum(x, y),
     "Mul": lambda x, y: x * y,

@@ -156,6 +156,16 @@ def test_writes_to_slices(dim, step):
             )
 
 
+@pytest.mark.parametrize(("name", "more"), [("slice.Tensor", ""), ("slice_scatter.default", "f32[4], ")])
+def test_ends_of_slices_between_the_largest_numbers_of_32_and_64_bits_are_refused(name, more):
+    most, last = 2**31 - 1, 2**63 - 1
+    for end in (5, most - 1, most, last):
+        check(f"aten.{name}", f"f32[5], {more}0, 1, {end}, 1")
+    for end in (most + 1, last - 1):
+        with pytest.raises(RuntimeError, match="does not support shapes exceeding the INT32_MAX!"):
+            converted(f"aten.{name}", f"f32[5], {more}0, 1, {end}, 1")
+
+
 def _of_shape(call):
     return lambda grad, x: call(grad, x.shape)
 
