@@ -205,8 +205,6 @@ def _nodes(value, seen=None):
 @pytest.mark.parametrize(("chip", "level"), [("CPU", "O0"), ("910B", "O0"), ("910B", "O2")])
 @pytest.mark.parametrize("engine", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 def test_a_planned_run_is_seen_like_any_other(watch, name, chip, level, engine):
-    if engine == "torch":
-        pytest.importorskip("torch", reason="needs the extra torch")
     slow, fast = Watcher(), Planner()
     assert watch(name, chip, level, engine, slow) == watch(name, chip, level, engine, fast)
     ours, theirs = by_run(fast.log), by_run(slow.log)
@@ -231,8 +229,6 @@ def test_a_planned_run_is_seen_like_any_other(watch, name, chip, level, engine):
 @pytest.mark.parametrize("level", ["O0", "O2"])
 @pytest.mark.parametrize("engine", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 def test_runs_with_a_fault_plan_or_skipped_kernels_have_no_plan(watch, level, engine, environment, faults):
-    if engine == "torch":
-        pytest.importorskip("torch", reason="needs the extra torch")
     slow, fast = Watcher(), Planner()
     wanted = watch("chain", "910B", level, engine, slow, environment, faults)
     assert watch("chain", "910B", level, engine, fast, environment, faults) == wanted
