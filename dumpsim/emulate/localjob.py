@@ -118,7 +118,7 @@ class LocalJob:
             main.__loader__ = SourceFileLoader("__main__", main.__file__)
             if self._code is None:
                 with open(main.__file__, "rb") as file:
-                    self._code = compile(file.read(), main.__file__, "exec")
+                    self._code = compile(file.read(), main.__file__, "exec", dont_inherit=True)
             code = self._code
         exec(code, vars(main))
 

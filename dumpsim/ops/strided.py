@@ -23,7 +23,7 @@ Attrs = Mapping[str, Any]
 Kernel = Callable[..., Any]
 
 _PROBES = (997, 1009)
-# views that need the extent of the axis named ``dim`` [observed 2.10]
+# views that need the extent of the axis ``dim``: what they raise [observed 2.10, without the text of UnstackExtView]
 _NEED_EXTENT = MappingProxyType(
     {
         "ChunkView": (

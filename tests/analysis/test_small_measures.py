@@ -96,7 +96,7 @@ def fits(pair, others):
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 def test_pairs_are_added_all_or_not_at_all(count):
-    """Of those that are left when one side has no more, the first one is asked. [1.0.17: seen]"""
+    """Of the pairs that come after all pairs of the other list only the first is asked. [1.0.17: seen]"""
     for size in range(count + 1):
         for places, marks in itertools.product(itertools.combinations(range(count), size), repeat=2):
             rest = [[n for n in range(count) if n not in taken] for taken in (places, marks)]

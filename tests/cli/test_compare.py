@@ -248,7 +248,7 @@ def test_tensors_inside_fused_operators_are_counted_apart(tmp_path):
 
 
 def test_a_column_is_empty_if_no_row_has_a_value_in_it():
-    """Of ranks and iterations, 0 is none either: a dump of one rank need not say so in each row."""
+    """The columns of ranks and iterations are left out as well when all of them are 0."""
     for numbers, texts in itertools.product(
         itertools.product([None, 0, 1], repeat=2), [("", None), ("", "x"), (0.0, "")]
     ):

@@ -1,4 +1,4 @@
-"""Operators behind operators whose values decide their shape: each extent of each operand may be open."""
+"""Operators that take tensors whose shape depends on data: each extent of each operand may be open."""
 
 from dataclasses import replace
 
