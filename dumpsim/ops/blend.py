@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from math import log
+from math import e, log
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ def _log_add_slopes(base: float) -> Slopes:
     def slopes(b: GradBuilder, x: Any, y: Any, out: Any, dout: Any) -> tuple[Any, Any]:
         def share(operand: Any) -> Any:
             difference = b.emit("Sub", operand, out)
-            if base != np.e:
+            if base != e:
                 difference = b.emit("Mul", difference, number(log(base), operand))
             return b.emit("Mul", b.emit("Exp", difference), dout)
 
@@ -252,7 +252,7 @@ OPS = (
     _pair("Heaviside", ("x", "values"), np.heaviside, named=("x", "values", "y")),
     _pair("LeftShift", ("x1", "x2"), np.left_shift),
     _pair("RightShift", ("input_x", "input_y"), np.right_shift),
-    _pair("LogAddExp", ("input", "other"), np.logaddexp, _log_add_slopes(np.e)),
+    _pair("LogAddExp", ("input", "other"), np.logaddexp, _log_add_slopes(e)),
     _pair("LogAddExp2", ("input", "other"), np.logaddexp2, _log_add_slopes(2.0)),
     _pair("Gcd", ("input", "other"), np.gcd),
     _pair(
