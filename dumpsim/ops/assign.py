@@ -14,14 +14,21 @@ __all__ = ["OPS"]
 
 Array = np.ndarray[Any, Any]
 
+_ALIKE = (((), (1,)), ((1,), ()))  # shapes that fit; only the CPU kernel of Assign refuses them [observed 2.10]
+
 
 def _infer(name: str) -> Infer:
     def infer(abstracts: Sequence[Abstract], attrs: Mapping[str, Any]) -> Abstract:
         variable, value = tensor_of(name, abstracts[0], "variable"), tensor_of(name, abstracts[1], "value")
         same_dtype(name, {"variable": variable, "value": value})
-        if variable.shape != value.shape and value.size != 1:
+        ours, theirs = variable.shape, value.shape
+        if ours != theirs and (ours, theirs) not in _ALIKE:
+            what, one, other = "shape", *(f"({', '.join(map(str, shape))})" for shape in (theirs, ours))
+            if len(ours) != len(theirs):
+                what, one, other = "rank", str(len(theirs)), str(len(ours))
             raise ScriptValueError(
-                f"For '{name}', the shape of 'value' {value.shape} must be that of 'variable' {variable.shape}."
+                f"For '{name}','value' must have the same {what} as 'variable'. But got 'value' {what}: {one}, "
+                f"'variable' {what}: {other}."
             )
         assert isinstance(abstracts[0], TensorType)
         return abstracts[0]  # the Ref itself, as the vendor prints it [spec observed 1.8]
@@ -31,7 +38,7 @@ def _infer(name: str) -> Infer:
 
 def _write(change: Callable[[Array, Any], Any]) -> Callable[..., Array]:
     def run(variable: Array, value: Any) -> Array:
-        variable[...] = change(variable, np.reshape(value, ()) if np.shape(value) != variable.shape else value)
+        variable[...] = change(variable, value)
         return variable
 
     return np.errstate(all="ignore")(run)
