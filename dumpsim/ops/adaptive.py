@@ -72,7 +72,6 @@ def _step(
         ignored=ignored,
         alias={at: at for at in range(results)},
         side_effect="mem",
-        stop=True,
     )
 
 

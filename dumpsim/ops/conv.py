@@ -204,7 +204,7 @@ def _filter_grad_flops(abstracts: Sequence[Abstract], attrs: Attrs) -> int:
 
 
 _ATTRS: dict[str, Any] = {
-    "out_channel": 0,
+    "out_channel": None,
     "kernel_size": (1, 1),
     "mode": 1,
     "pad_mode": "valid",

@@ -164,7 +164,6 @@ OPS = (
         updates=(0, 1),
         alias={0: 0},
         side_effect="mem",
-        stop=True,
     ),
     OpDef(
         name="SGD",
@@ -178,7 +177,6 @@ OPS = (
         updates=(0, 3, 5),
         alias={0: 0},
         side_effect="mem",
-        stop=True,
     ),
     OpDef(
         name="Adam",
@@ -190,7 +188,6 @@ OPS = (
         updates=(0, 1, 2),
         alias={0: 0, 1: 1, 2: 2},
         side_effect="mem",
-        stop=True,
     ),
     OpDef(
         name="AdamWeightDecay",
@@ -202,6 +199,5 @@ OPS = (
         updates=(0, 1, 2),
         alias={0: 0, 1: 1, 2: 2},
         side_effect="mem",
-        stop=True,
     ),
 )

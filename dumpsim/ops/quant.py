@@ -86,7 +86,6 @@ OPS = (
         defaults=(None, None, None, None, False, False, 0),
         infer=_infer,
         kernel=_matmul,
-        stop=True,
         prim_func=True,
         targets=("Ascend",),
     ),

@@ -19,7 +19,7 @@ Attrs = Mapping[str, Any]
 Index = tuple[Any, ...]
 
 _ATTRS: dict[str, Any] = {
-    "out_channel": 1,
+    "out_channel": None,
     "kernel_size": (1, 1, 1),
     "mode": 1,
     "pad_mode": "valid",

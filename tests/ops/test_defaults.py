@@ -4,9 +4,10 @@ import inspect
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from ops.cases import CASES, arrays
-from ops.evaluator import abstract_of, operands_of
+from ops.evaluator import abstract_of, content_of, operands_of
 
 from dumpsim.core.abstract import Abstract, TensorType, TupleType
 from dumpsim.ops import table
@@ -99,10 +100,47 @@ def test_an_operator_is_declared_as_in_mindspore(name):
             assert definition.stop  # whole numbers have no derivative: it is zero, and no error
 
 
+# the vendor's rules give zeros here: where numbers jump, and for the values of a table or a scale [2.10 observed]
+ZERO_BY_RULE = {"RemainderScalarTensor", "OneHot", "LinSpace"}
+
+
+def moved(operand, factor):
+    """An operand with real numbers that are a little larger."""
+    if isinstance(operand, tuple):
+        return tuple(moved(one, factor) for one in operand)
+    is_real = isinstance(operand, np.ndarray) and operand.dtype.kind == "f"
+    return np.asarray(operand * factor, operand.dtype) if is_real else operand
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if find(name).grad is None and not find(name).updates])
+def test_gradients_stop_where_a_small_change_changes_nothing(name):
+    definition, case = find(name), CALLS[name]
+    operands = [content_of(operand) for operand in operands_of(case, arrays(case))]
+    operands += definition.defaults[len(definition.defaults) - len(definition.operands) + len(operands) :]
+    with np.errstate(all="ignore"):
+        results = [
+            definition.kernel(*[moved(operand, factor) for operand in operands], **{**definition.attrs, **case.attrs})
+            for factor in (1, 1.0001)
+        ]
+    one, other = (result if isinstance(result, tuple) else (result,) for result in results)
+    same = all(np.array_equal(*pair, equal_nan=pair[0].dtype.kind == "f") for pair in zip(one, other, strict=True))
+    assert definition.stop is (same or name in ZERO_BY_RULE)
+
+
+def test_a_step_of_an_optimizer_has_no_gradient():
+    """MindSpore refuses it: the primitive's bprop is not defined. [2.10 observed]"""
+    steps = [name for name in NAMES if name.startswith("Apply") or name in ("Adam", "AdamWeightDecay", "SGD")]
+    assert len(steps) > 10
+    for name in steps:
+        assert not find(name).stop
+        assert find(name).grad is None
+
+
 # settings that a caller of MindSpore's class must give, or that only the compiler gives: a group of one, the first
 # rank, nobody, nothing to add, a kernel of one element, every element, no seed
 NEUTRAL = {
-    0: "rank_id root_rank dest_rank _rank src_rank sr_tag split_dim concat_dim seed0 seed1 seq_dim size output_num",
+    0: "rank_id root_rank dest_rank _rank src_rank sr_tag split_dim concat_dim seed0 seed1 seq_dim size output_num"
+    " use_locking",
     1: "rank_size split_count batch_size groups head_num sens",
 }
 NEUTRAL_TUPLES = {0: "send_lens recv_lens pad_list", 1: "kernel_size strides dilations output_size",
@@ -110,8 +148,9 @@ NEUTRAL_TUPLES = {0: "send_lens recv_lens pad_list", 1: "kernel_size strides dil
 NAMED = {
     "ApplyAdagradV2": {"epsilon": 1e-6}, "LayerNormGrad": {"epsilon": 1e-7}, "GluGrad": {"axis": -1},
     "IndexAdd": {"axis": 0}, "LpNorm": {"axis": 0}, "DepthToSpace": {"block_size": 2},
-    "SpaceToDepth": {"block_size": 2}, "Range": {"max_length": 1_000_000}, "MaxPoolWithArgmaxV2": {"argmax_type": 4},
-    "MaxPoolGradWithArgmaxV2": {"argmax_type": 4},
+    "SpaceToDepth": {"block_size": 2}, "Range": {"max_length": 1_000_000},
+    "MaxPoolWithArgmaxV2": {"argmax_type": 4, "pads": (1, 1, 0, 0)},
+    "MaxPoolGradWithArgmaxV2": {"argmax_type": 4, "pads": (1, 1, 0, 0)},
 }  # fmt: skip
 
 
@@ -121,10 +160,7 @@ def test_settings_without_a_default_in_mindspore_change_nothing():
     for name in NAMES:
         recorded = RECORDED.get(name, {"defaults": {}})["defaults"]
         for key, value in stated(find(name)).items():
-            if key in recorded or value in (None, ()) or isinstance(value, str) or key == "out_channel":
+            if (key in recorded and key not in OWN.get(name, ())) or value in (None, ()) or isinstance(value, str):
                 continue
-            if isinstance(value, tuple):
-                assert value == (tuples[key],) * len(value), (name, key)
-            else:
-                wanted = NAMED.get(name, {}).get(key, scalars.get(key))
-                assert value == wanted, (name, key)
+            neutral = (tuples.get(key),) * len(value) if isinstance(value, tuple) else scalars.get(key)
+            assert value == NAMED.get(name, {}).get(key, neutral), (name, key)
