@@ -137,9 +137,9 @@ def _mean(x: Array, dim: Any = None, keepdim: bool = False, kind: DType | None =
     return np.asanyarray(x.mean(axis=axes, keepdims=keepdim, dtype=numpy) if axes else x.astype(numpy))
 
 
-def _total_settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+def _total_settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     shape = shape_of(operands[0])
-    return shape, axes_of("SumExt", constant(operands[1]), len(shape)), bool(constant(operands[2]))
+    return shape, axes_of("SumExt", constant(operands[1]), len(shape))
 
 
 def _grad_total(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
@@ -150,8 +150,8 @@ def _grad_total(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, at
 
 
 def _grad_average(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    shape, axes, keep = _total_settings(operands)
-    return b.emit("Divs", spread(b, dout, shape, axes, keep), size_of(shape[a] for a in axes)), None, None, None
+    shape, axes = _total_settings(operands)
+    return b.emit("Divs", spread(b, dout, shape, axes), size_of(shape[a] for a in axes)), None, None, None
 
 
 def _infer_like(name: str) -> Infer:

@@ -80,9 +80,9 @@ def _product(x: Array, dim: Any = None, keepdim: bool = False, kind: DType | Non
 
 
 def _grad_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    x, dim, keep, _ = operands
+    x, dim, *_ = operands
     axes = axes_of("ProdExt", constant(dim), len(shape_of(x)))
-    return product_gradient(b, x, axes, bool(constant(keep)), dout), None, None, None
+    return product_gradient(b, x, axes, dout), None, None, None
 
 
 def _infer_std(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:

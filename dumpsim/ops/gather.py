@@ -323,7 +323,7 @@ def _elements_out_of_range(
 def _infer_one_hot(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     index = _indices("OneHot", abstracts[0])
     depth = value_of("OneHot", abstracts[1], "depth")
-    if isinstance(depth, int) and depth < 0:
+    if depth < 0:
         raise ScriptValueError(
             f"For primitive[OneHot], the depth value must be greater than or equal to 0, but got {depth}."
         )

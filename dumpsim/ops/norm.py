@@ -17,10 +17,6 @@ Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 
 
-def _begin(axis: int, rank: int) -> int:
-    return axis % rank if rank else 0
-
-
 def _infer_layer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     x, gamma, beta = (
         tensor_of("LayerNorm", a, n) for a, n in zip(abstracts[:3], ("input_x", "gamma", "beta"), strict=True)
@@ -30,7 +26,7 @@ def _infer_layer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
     for axis, name in ((norm, "begin_norm_axis"), (params, "begin_params_axis")):
         if not -rank <= axis < rank:
             raise ScriptValueError(f"For 'LayerNorm', '{name}' must be in [{-rank}, {rank}), but got {axis}.")
-    start = _begin(params, rank)
+    start = params % rank
     if len(gamma.shape) + start < rank or len(beta.shape) + start < rank:
         raise ScriptValueError(
             "For 'LayerNorm', begin_params_axis must be less than or equal to input_x shape size, gamma shape size "
@@ -47,7 +43,7 @@ def _infer_layer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
             "gamma shape: "
             f"{vector(gamma.shape)}, beta shape: {vector(beta.shape)}."
         )
-    begin = _begin(norm, rank)
+    begin = norm % rank
     small = output(
         "float32" if x.dtype.name in ("float16", "bfloat16") else x.dtype, (*x.shape[:begin], *(1,) * (rank - begin))
     )
@@ -58,7 +54,7 @@ def _infer_layer(abstracts: Sequence[Abstract], attrs: Attrs) -> Abstract:
 def _layer(
     x: Array, gamma: Array, beta: Array, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7
 ) -> tuple[Array, Array, Array]:
-    axes = tuple(range(_begin(begin_norm_axis, x.ndim), x.ndim))
+    axes = tuple(range(begin_norm_axis % x.ndim, x.ndim))
     mean = x.mean(axis=axes, keepdims=True, dtype=x.dtype)
     centred = x - mean
     variance = np.square(centred).mean(axis=axes, keepdims=True, dtype=x.dtype)
@@ -92,8 +88,8 @@ def _layer_grad(
     *,
     epsilon: float = 1e-7,
 ) -> tuple[Array, Array, Array]:
-    axes = tuple(range(_begin(begin_norm_axis, x.ndim), x.ndim))
-    outer = tuple(range(_begin(begin_params_axis, x.ndim)))
+    axes = tuple(range(begin_norm_axis % x.ndim, x.ndim))
+    outer = tuple(range(begin_params_axis % x.ndim))
     scale = 1 / np.sqrt(variance + np.asanyarray(epsilon, x.dtype))
     normal = (x - mean) * scale
     slope = dy * gamma

@@ -85,36 +85,36 @@ def _product(x: Array, axis: Any, keepdims: bool) -> Any:
     return x.prod(axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 
-def spread(b: GradBuilder, dout: Any, shape: Sequence[int], axes: Sequence[int], keep: bool) -> Any:
+def spread(b: GradBuilder, dout: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     """Expand a reduced gradient to the full shape: Reshape, then Tile. [2.10 observed]"""
     kept = kept_shape(shape, axes)
-    if not keep and kept != shape_of(dout):
+    if kept != shape_of(dout):
         dout = b.emit("Reshape", dout, kept)
     multiples = tuple(n if i in axes else 1 for i, n in enumerate(shape))
     return dout if all(m == 1 for m in multiples) else b.emit("Tile", dout, multiples)
 
 
-def _settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Return the shape of the input, the reduced axes, and keep_dims."""
+def _settings(operands: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shape of the input and the reduced axes."""
     shape = shape_of(operands[0])
-    return shape, axes_of("gradient", constant(operands[1]), len(shape)), bool(constant(operands[2]))
+    return shape, axes_of("gradient", constant(operands[1]), len(shape))
 
 
 def _grad_sum(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    shape, axes, keep = _settings(operands)
-    return spread(b, dout, shape, axes, keep), *(None for _ in operands[1:])
+    shape, axes = _settings(operands)
+    return spread(b, dout, shape, axes), *(None for _ in operands[1:])
 
 
 def _grad_mean(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    shape, axes, keep = _settings(operands)
+    shape, axes = _settings(operands)
     count = size_of(shape[a] for a in axes)
-    return b.emit("RealDiv", spread(b, dout, shape, axes, keep), number(count, dout)), None, None
+    return b.emit("RealDiv", spread(b, dout, shape, axes), number(count, dout)), None, None
 
 
 def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
     """The elements that equal the result share its gradient."""
     x = operands[0]
-    shape, axes, _ = _settings(operands)
+    shape, axes = _settings(operands)
     kept = kept_shape(shape, axes)
     if kept != shape_of(out):
         dout, out = b.emit("Reshape", dout, kept), b.emit("Reshape", out, kept)
@@ -123,7 +123,7 @@ def _grad_extreme(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, 
     return b.emit("Mul", share, equal), None, None
 
 
-def product_gradient(b: GradBuilder, x: Any, axes: Sequence[int], keep: bool, dout: Any) -> Any:
+def product_gradient(b: GradBuilder, x: Any, axes: Sequence[int], dout: Any) -> Any:
     """Multiply the products of all elements before and after each one, which is exact also for zeros."""
     shape = shape_of(x)
     if not shape:
@@ -139,12 +139,12 @@ def product_gradient(b: GradBuilder, x: Any, axes: Sequence[int], keep: bool, do
     rest = b.emit("Reshape", rest, moved) if moved != flat else rest
     back = tuple(order.index(i) for i in range(len(shape)))
     rest = b.emit("Transpose", rest, back) if back != tuple(range(len(shape))) else rest
-    return b.emit("Mul", rest, spread(b, dout, shape, axes, keep))
+    return b.emit("Mul", rest, spread(b, dout, shape, axes))
 
 
 def _grad_product(b: GradBuilder, operands: Sequence[Any], out: Any, dout: Any, attrs: Attrs) -> Sequence[Any]:
-    _, axes, keep = _settings(operands)
-    return product_gradient(b, operands[0], axes, keep, dout), None, None
+    _, axes = _settings(operands)
+    return product_gradient(b, operands[0], axes, dout), None, None
 
 
 def _reduction(

@@ -9,7 +9,7 @@ from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.cpu import on_target
 from dumpsim.ops.gradient import shape_of
-from dumpsim.ops.rules import broadcast
+from dumpsim.ops.rules import broadcast, numbers_of
 from dumpsim.ops.table import find
 
 
@@ -289,15 +289,15 @@ def test_rows_that_a_number_of_tensor_type_counts_are_known_at_run_time():
             Builder().emit("TopK", value(np.zeros((2, 5), np.float32)), k)
 
 
-@pytest.mark.parametrize("eps", [-1.0, 0.25])
+@pytest.mark.parametrize("eps", [-1.0, 0.0, 0.25])
 def test_logits_beyond_their_limits(eps):
     x = np.float64([-0.5, 0, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.5])
-    inside = np.clip(x, eps, 1 - eps) if eps > 0 else x
+    inside = np.clip(x, eps, 1 - eps) if eps >= 0 else x
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(kernel("Logit", x, eps), np.log(inside / (1 - inside)))
         slope = kernel("LogitGrad", np.full_like(x, 3.0), x, eps)
-    outside = 0 if eps > 0 else np.nan
-    edge = (x < eps) | (x > 1 - eps) if eps > 0 else (x < 0) | (x > 1)
+    outside = 0 if eps >= 0 else np.nan
+    edge = (x < eps) | (x > 1 - eps) if eps >= 0 else (x < 0) | (x > 1)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(slope, np.where(edge, outside, 3 / (x * (1 - x))))
 
@@ -442,3 +442,62 @@ def test_a_number_beyond_the_type_of_a_tensor_wraps_around(name, result):
     assert (found.tolist(), found.dtype) == (result, np.int8)
     assert find("Divs").kernel(np.array([3, -2], np.int8), 300) == pytest.approx([0.01, -2 / 300])
     assert find("LessScalar").kernel(np.array([44, -2], np.int8), 300).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(("name", "operands", "expected"), [
+    ("HShrink", ([-0.5, 0.5], 0.5), [0, 0]), ("HShrinkGrad", ([3, 3], [-0.5, 0.5], 0.5), [0, 0]),
+    ("SoftShrinkGrad", ([3, 3], [-0.5, 0.5], 0.5), [0, 0]),
+    ("Threshold", ([1, 1.5], 1.0, 7.0), [7, 1.5]), ("ThresholdGrad", ([3, 3], [1, 1.5], 1.0, 7.0), [0, 3]),
+    ("Hardtanh", ([-1, 2], -1.0, 2.0), [-1, 2]), ("HardtanhGrad", ([3, 3], [-1, 2], -1.0, 2.0), [0, 0]),
+    ("LeakyReLUGradExt", ([3, 3], [0, 1], 0.5), [1.5, 3]), ("ReluGrad", ([3, 3], [0, 1]), [0, 3]),
+    ("ReLU6Grad", ([3, 3], [0, 6]), [0, 0]), ("KLDivLoss", ([-1, -1], [0, 1]), 0.5),
+    ("SoftplusExt", ([2, 4], 0.5, 1.0), [2 * np.log1p(np.e), 4]),
+    ("SoftplusGradExt", ([3, 3], [2, 4], 0.5, 1.0), [3 / (1 + np.exp(-1)), 3]),
+    ("ApproximateEqual", ([1, 1], [1.5, 1.25]), [False, True]),
+])  # fmt: skip
+def test_functions_in_pieces_at_their_corners(name, operands, expected):
+    """The formulas of the documents: what is "greater" or "less" there does not hold at the corner itself."""
+    given = [np.float64(one) if isinstance(one, list) else one for one in operands]
+    attrs = {"tolerance": 0.5} if name == "ApproximateEqual" else {}
+    np.testing.assert_allclose(kernel(name, *given, **attrs), expected, rtol=1e-12)
+
+
+def test_a_slope_at_zero_is_that_of_the_left():
+    dx, slope = kernel("PReLUGrad", np.float64([[3, 3]]), np.float64([[0, 1]]), np.float64([0.25]))
+    assert dx.tolist() == [[0.75, 3]]
+    assert slope.tolist() == [0]
+
+
+def test_segments_beyond_the_last_are_left_out():
+    x = np.float32([1, 2, 3, 4])
+    for name, result in (
+        ("UnsortedSegmentMax", [3, 2]),
+        ("UnsortedSegmentMin", [1, 2]),
+        ("UnsortedSegmentSum", [4, 2]),
+    ):
+        assert kernel(name, x, np.int32([0, 1, 0, 2]), 2).tolist() == result
+        assert kernel(name, x, np.int32([0, 1, 0, -1]), 2).tolist() == result
+
+
+@pytest.mark.parametrize("equation", ["ab,bc", "...b,bc->...c", "aa,ab->b"])
+def test_equations_without_a_gradient(equation):
+    operands = (value(np.ones((2, 2))), value(np.ones((2, 2))))
+    with pytest.raises(UnsupportedError, match="the gradient of the equation"):
+        find("Einsum").grad(Builder(), [operands], None, value(np.ones((2, 2))), {"equation": equation})
+
+
+def test_a_few_numbers_are_known_to_the_compiler():
+    assert numbers_of(np.arange(64)) == tuple(range(64))
+    assert numbers_of(np.arange(65)) is None
+
+
+def test_an_empty_axis_has_a_known_extent():
+    (rows, columns) = find("Shape").infer([TensorType(dtype=dtype("float32"), shape=(0, 3))], {}).items
+    assert (rows.value, columns.value) == (0, 3)
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("name", ["ResizeNearestNeighborV2", "ResizeBilinearV2"])
+def test_an_image_of_one_pixel_shows_the_first(name, align):
+    x = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
+    assert kernel(name, x, (1, 1), align, False).tolist() == [[[[1]]]]

@@ -356,3 +356,123 @@ def test_windows_of_the_largest_element(kernel, stride, dilation, pad, ceil_mode
 )
 def test_sizes_of_an_adaptive_average(wanted, expected):
     assert shapes("AdaptiveAvgPool2D", t(2, 7, 5), output_size=wanted) == [f32(2, *expected)]
+
+
+HALF = {"mode": "reflect"}
+SPACE = {"block_size": 2}
+POOL = {"kernel_size": (1, 1, 3, 2, 2), "strides": (1, 1, 1, 1, 1), "pad_mode": "PAD"}
+WITHIN = [
+    (("Zeros", host(0, 2), NONE), {}, [f32(0, 2)]), (("LinSpace", t(), t(), n(1)), {}, [f32(1)]),
+    (("Range", ScalarType(dtype=dtype("int64")), n(5), n(1)), {}, [("int64", (-1,))]),
+    (("UnsortedSegmentSum", t(2, 3), t(2, kind="int32"), n(1)), {}, [f32(1, 3)]),
+    (("UnsortedSegmentMax", t(2, 3), t(2, 3, kind="int32"), n(1)), {}, [f32(1)]),
+    (("ScatterNd", t(2, 1, kind="int32"), t(2, 3), host(1, 3)), {}, [f32(1, 3)]),
+    (("ScatterNdUpdate", t(4, 5), t(2, 2, kind="int32"), t(2)), {}, [f32(4, 5)]),
+    (("OneHot", t(2, kind="int32"), n(0), t(), t()), {}, [f32(2, 0)]),
+    (("Slice", t(2, 3), host(0, 3), host(2, 0)), {}, [f32(2, 0)]),
+    (("Split", t(2, 3), n(0), n(1)), {}, [f32(2, 3)]), (("Split", t(2, 3), n(1), n(3)), {}, [f32(2, 1)] * 3),
+    (("BatchMatMul", t(2, 3), t(3, 4)), {}, [f32(2, 4)]), (("BatchMatMul", t(5, 2, 3), t(3, 4)), {}, [f32(5, 2, 4)]),
+    (("MatMulExt", t(3), t(3)), {}, [f32()]), (("MatMulExt", t(2, 3), t(3)), {}, [f32(2)]),
+    (("MatMulExt", t(3), t(5, 3, 4)), {}, [f32(5, 4)]),
+    (("Dense", t(3), t(4, 3), NONE), {}, [f32(4)]), (("Dense", t(5, 2, 3), t(4, 3), t(4)), {}, [f32(5, 2, 4)]),
+    (("LayerNorm", t(2, 3), t(3), t(3), n(1), n(1)), {}, [f32(2, 3), f32(2, 1), f32(2, 1)]),
+    (("GroupNorm", t(2, 6), n(3), t(6), t(6)), {}, [f32(2, 6), f32(2, 3), f32(2, 3)]),
+    (("SpaceToDepth", t(1, 3, 4, 6)), SPACE, [f32(1, 12, 2, 3)]),
+    (("DepthToSpace", t(1, 8, 3, 5)), SPACE, [f32(1, 2, 6, 10)]),
+    (("RepeatInterleaveInt", t(2, 3), n(0), n(1)), {}, [f32(2, 0)]),
+    (("AvgPool3D", t(1, 2, 4, 4, 4)), {**POOL, "pad_list": (1, 2, 1, 1, 0, 2)}, [f32(1, 2, 5, 5, 5)]),
+    (("PadV3", t(2, 3, 4), host(1, 2)), HALF, [f32(2, 3, 7)]),
+    (("PadV3", t(2, 3), host(1, 2, 3, 4), n(0.0)), {}, [f32(9, 6)]),
+    (("Dropout", t(2, 3), n(1.0)), {}, [f32(2, 3), f32(2, 3)]),
+    (("DropoutDoMaskExt", t(4, 4), t(2, kind="uint8"), n(0.5)), {}, [f32(4, 4)]),
+    (("ResizeNearestNeighborV2", t(1, 2, 3, 4), host(1, 1)), {}, [f32(1, 2, 1, 1)]),
+    (("Squeeze", t(2, 1, 3), host(0, 1)), {}, [f32(2, 3)]), (("Squeeze", t(1, 1, 3), host(1)), {}, [f32(1, 3)]),
+    (("Tile", t(2, 3), host(0, 2)), {}, [f32(0, 6)]), (("DiagPart", t(2, 3, 2, 3)), {}, [f32(2, 3)]),
+    (("GLU", t(2, 4), n(1)), {}, [f32(2, 2)]), (("AllGatherV", t(3), n(3)), {}, [f32(3)]),
+    (("AlltoAllVC", t(3), several(host(0, 1), host(2, 1))), {**TWO, "rank_id": 1}, [f32(2)]),
+    (("Einsum", several(t(2, 3), t(3, 4))), {"equation": "ab,bc"}, [f32(2, 4)]),
+    (("Einsum", several(t(5, 2, 3), t(3, 4))), {"equation": "...b,bc->...c"}, [f32(5, 2, 4)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "attrs", "expected"), WITHIN, ids=[f"{at}-{row[0][0]}" for at, row in enumerate(WITHIN)]
+)
+def test_operands_at_their_limits(call, attrs, expected):
+    assert shapes(*call, **attrs) == expected
+
+
+BEYOND = [
+    (("Zeros", host(2, -1), NONE), {}, ScriptValueError, "must be at least 0"),
+    (("LinSpace", t(), t(), n(0)), {}, ScriptValueError, "must be greater than 0, but got 0"),
+    (("LinSpace", t(1), t(), n(1)), {}, ScriptValueError, "the rank of 'start' must be equal to 0, but got 1"),
+    (("LinSpace", t(), t(1), n(1)), {}, ScriptValueError, "the rank of 'stop' must be equal to 0, but got 1"),
+    (("UnsortedSegmentSum", t(2, 3), t(2, kind="int32"), n(0)), {}, ScriptValueError, "must be greater than 0"),
+    (("UnsortedSegmentMax", t(2, 3), t(2, kind="int32"), n(0)), {}, ScriptValueError, "must be greater than 0"),
+    (("UnsortedSegmentMax", t(2, 3), t(kind="int32"), n(1)), {}, ScriptValueError, "cannot be 0-D"),
+    (("UnsortedSegmentMax", t(2, 3), t(3, kind="int32"), n(1)), {}, ScriptValueError, "the first shape of input_x"),
+    (("ScatterNd", t(2, 1, kind="int32"), t(2, 3), host(0, 3)), {}, ScriptValueError, "all positive item"),
+    (("ScatterNdUpdate", t(4, 5), t(2, 3, kind="int32"), t(2)), {}, ScriptValueError, "which is 2 , but got 3"),
+    (("OneHot", t(2, kind="int32"), n(-1), t(), t()), {}, ScriptValueError, "greater than or equal to 0, but got -1"),
+    (("Slice", t(2, 3), host(0, -1), host(2, 1)), {}, ScriptValueError, "begin_shape[1]"),
+    (("Slice", t(2, 3), host(0, 1), host(2, -2)), {}, ScriptValueError, "begin_shape[1]"),
+    (("Slice", t(2, 3), host(1, 0), host(2, 1)), {}, ScriptValueError, "begin_shape[0]"),
+    (("Split", t(2, 3), n(0), n(0)), {}, ScriptValueError, "must be divisible by output_num = 0"),
+    (("Split", t(2, 3), n(1), n(2)), {}, ScriptValueError, "must be divisible by output_num = 2, but got 3"),
+    (("BatchMatMul", t(3), t(3, 4)), {}, ScriptValueError, "must be at least 2"),
+    (("BatchMatMul", t(2, 3), t(3)), {}, ScriptValueError, "must be at least 2"),
+    (("MatMulExt", t(), t(3)), {}, ScriptValueError, "cannot multiply"),
+    (("MatMulExt", t(3), t()), {}, ScriptValueError, "cannot multiply"),
+    (("MatMulExt", t(2, 3), t(4)), {}, ScriptValueError, "cannot multiply"),
+    (("Dense", t(), t(4, 3), NONE), {}, ScriptValueError, "the last dimension of 'input'"),
+    (("Dense", t(2), t(4, 3), NONE), {}, ScriptValueError, "the last dimension of 'input'"),
+    (("Dense", t(3), t(1, 4, 3), NONE), {}, ScriptValueError, "the last dimension of 'input'"),
+    (("Dense", t(3), t(4, 3), t(3)), {}, ScriptValueError, "'Dense'"),
+    (("LayerNorm", t(2, 3), t(3), t(2, 3), n(0), n(0)), {}, ScriptValueError, "gamma shape"),
+    (("LayerNorm", t(2, 3), t(2, 3), t(3), n(0), n(0)), {}, ScriptValueError, "beta shape"),
+    (("GroupNorm", t(2, 6), n(0), t(6), t(6)), {}, ScriptValueError, "must be greater than 0, but got 0"),
+    (("GroupNorm", t(6), n(3), t(6), t(6)), {}, ScriptValueError, "GroupNorm"),
+    (("GroupNorm", t(2, 6), n(4), t(6), t(6)), {}, ScriptValueError, "GroupNorm"),
+    (("SpaceToDepth", t(3, 4, 6)), SPACE, ScriptValueError, "SpaceToDepth"),
+    (("SpaceToDepth", t(1, 3, 4, 6)), {"block_size": 1}, ScriptValueError, "but got"),
+    (("SpaceToDepth", t(1, 4, 3, 6)), SPACE, ScriptValueError, "does not divide"),
+    (("SpaceToDepth", t(1, 4, 6, 3)), SPACE, ScriptValueError, "does not divide"),
+    (("DepthToSpace", t(1, 6, 3, 5)), SPACE, ScriptValueError, "does not divide"),
+    (("RepeatInterleaveInt", t(2, 3), n(-1), n(1)), {}, ScriptValueError, "must not be negative, but got -1"),
+    (("AvgPool3D", t(1, 2, 4, 4, 4)), {**POOL, "pad_list": (1, 2, 1, 1, 1, 2)}, ScriptValueError, "AvgPool3D"),
+    (("PadV3", t(2, 3), host(1)), HALF, ScriptValueError, "must be greater than or equal to 3, but got 2"),
+    (("PadV3", t(2, 3), host(1, 2, 3), n(0.0)), {}, ScriptValueError, "do not fit a tensor of rank 2"),
+    (("PadV3", t(2), host(1, 2, 3, 4), n(0.0)), {}, ScriptValueError, "do not fit a tensor of rank 1"),
+    (("Dropout", t(2, 3), n(0.0)), {}, ScriptRuntimeError, "must be in (0.0, 1.0], but got 0.0"),
+    (("DropoutDoMaskExt", t(17), t(2, kind="uint8"), n(0.5)), {}, ScriptValueError, "too small for 17 elements"),
+    (("ResizeNearestNeighborV2", t(2, 3, 4), host(1, 1)), {}, ScriptValueError, "two positive numbers"),
+    (("ResizeNearestNeighborV2", t(1, 2, 3, 4), host(1, 1, 1)), {}, ScriptValueError, "two positive numbers"),
+    (("ResizeNearestNeighborV2", t(1, 2, 3, 4), host(0, 1)), {}, ScriptValueError, "two positive numbers"),
+    (("TopK", t(), n(1)), {}, ScriptValueError, "must be at least 1, but got 0"),
+    (("Diag", t()), {}, ScriptValueError, "greater than or equal to 1, but got 0"),
+    (("AllGatherV", t(3), host()), {}, ScriptValueError, "must have 1 numbers >= 0, but got []"),
+    (("Tile", t(2, 3), host(1, -1)), {}, ScriptValueError, "but got -1 in 1th"),
+    (("DiagPart", t(2, 3, 2)), {}, ScriptValueError, "must be equal"),
+    (("DiagPart", t(2, 3)), {}, ScriptValueError, "must be equal"),
+    (("GLU", t(2, 3), n(1)), {}, ScriptValueError, "must be even"),
+    (("SmoothL1Loss", t(2), t(2), n(0.0)), {}, ScriptRuntimeError, "should greater than 0, but got 0"),
+    (("SmoothL1Loss", t(2), t(2), n(-1.0)), {}, ScriptRuntimeError, "not support negative values, but got -1"),
+    (("Einsum", several(t(2, 3))), {"equation": "ab->aa"}, ScriptValueError, "does not fit"),
+    (("Einsum", several(t(2, 3))), {"equation": "ab->ac"}, ScriptValueError, "does not fit"),
+    (("Einsum", several(t(2, 3))), {"equation": "abc->a"}, ScriptValueError, "does not fit"),
+]  # fmt: skip
+BEYOND += [
+    ((name, wrong, *more), attrs, ScriptTypeError, "must be a tuple of tensors")
+    for name, more, attrs in (
+        ("Concat", (n(0),), {}), ("Stack", (), {}), ("AddN", (), {}), ("Meshgrid", (n(0),), {}),
+        ("Einsum", (), {"equation": "a->a"}), ("Broadcast", (), {}),
+    )
+    for wrong in (t(2), several())
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "attrs", "error", "words"), BEYOND, ids=[f"{at}-{row[0][0]}" for at, row in enumerate(BEYOND)]
+)
+def test_operands_beyond_their_limits(call, attrs, error, words):
+    refuses(partial(shapes, *call, **attrs), error, words)
