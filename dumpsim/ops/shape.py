@@ -238,7 +238,7 @@ def _view(
 
 OPS = (
     _view("Reshape", ("input", "shape"), _infer_reshape, lambda x, shape: x.reshape(tuple(shape))),
-    _view("Flatten", ("x",), _infer_flatten, lambda x: x.reshape(x.shape[0] if x.ndim else 1, -1)),
+    _view("Flatten", ("x",), _infer_flatten, lambda x: x.reshape((*x.shape[:1], -1))),
     _view("ExpandDims", ("input_x", "axis"), _infer_expand, lambda x, axis: np.expand_dims(x, axis)),
     _view("Squeeze", ("input", "axis"), _infer_squeeze, lambda x, axis=(): x.reshape(_squeezed(x.shape, axis)), ((),)),
     OpDef(

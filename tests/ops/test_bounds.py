@@ -6,6 +6,7 @@ import pytest
 from dumpsim.core.errors import DeviceError
 from dumpsim.frontends import mindspore as ms
 from dumpsim.frontends.mindspore import Parameter, Tensor, nn, ops
+from dumpsim.ops.bounds import along, rows, vectors
 from tests.dumpproto import messages
 from tests.inprocess import dump, fresh
 
@@ -230,3 +231,24 @@ def test_one_hot_has_no_range(monkeypatch):
         with fresh(mode, monkeypatch):
             found = ops.one_hot(Tensor(np.array([0, 3, -1], np.int32)), 3, Tensor(1.0), Tensor(0.0)).asnumpy()
             np.testing.assert_array_equal(found, [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
+
+
+def test_indices_at_both_ends_come_before_those_beyond():
+    x, low = np.zeros((4, 3)), np.array([[-4, 3], [0, 4], [-5, 0]])
+    first = along(1, None, "{wrapped}", operand="indices")(x, low)
+    assert (first.place, first.value, first.text) == ((1, 1), 4, "4")
+    assert along(1, None, "{wrapped}", operand="indices")(x, low[2:]).text == "-1"
+    found = rows(1, lambda x, index: 4, "")(x, np.array([0, 3, 4, -1]))
+    assert (found.place, found.value) == ((2,), 4)
+    found = rows(1, lambda x, index: 4, "")(x, np.array([0, 3, -1, 4]))
+    assert (found.place, found.value) == ((2,), -1)
+    assert rows(1, lambda x, index: 0, "")(x, np.zeros((0, 2), np.int32)) is None
+
+
+def test_a_single_vector_is_the_first_row():
+    texts = {"text": "{row} {value} {vector} {shape}", "negative": "below {row} {value}"}
+    bounds = vectors(1, lambda x, index: x.shape, **texts)
+    assert bounds(np.zeros((4, 3)), np.array([1, 3])).text == "0 3 1, 3 4, 3"
+    assert bounds(np.zeros((4, 3)), np.array([-1, 3])).text == "below 0 -1"
+    assert bounds(np.zeros((4, 0)), np.array([3, 0])).text == "0 0 3, 0 4, 0"
+    assert bounds(np.zeros((4, 3)), np.array([[0, 0], [3, 3], [4, 0]])).text == "1 3 3, 3 4, 3"

@@ -326,6 +326,11 @@ def more(name):
     return [number, number] if name == "FlattenExt" else []
 
 
+def test_a_flattened_number_has_one_element():
+    assert Builder().emit("Flatten", value(np.float32(3))).content.tolist() == [3]
+    assert Builder().emit("Flatten", value(np.ones((2, 3, 4)))).content.shape == (2, 12)
+
+
 @pytest.mark.parametrize("name", ["DropoutExt", "DropoutDoMaskExt"])
 def test_what_dropout_keeps_has_a_gradient(name):
     b, x, dout = Builder(), value(np.arange(1, 65, dtype=np.float32)), value(np.full(64, 3, np.float32))
@@ -501,3 +506,31 @@ def test_an_empty_axis_has_a_known_extent():
 def test_an_image_of_one_pixel_shows_the_first(name, align):
     x = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
     assert kernel(name, x, (1, 1), align, False).tolist() == [[[[1]]]]
+
+
+def test_the_gradient_of_a_grid_of_one_axis_is_that_of_the_axis():
+    b, x, dout = Builder(), value(np.float32([1, 2, 3])), value(np.float32([4, 5, 6]))
+    for indexing in (0, 1):
+        out = b.emit("Meshgrid", (x,), indexing)
+        (slope,), rest = find("Meshgrid").grad(b, [(x,), indexing], out, (dout,), {})
+        assert slope is dout
+        assert rest is None
+
+
+def test_parts_of_a_grid_without_a_gradient_have_none():
+    b, x, y = Builder(), value(np.float32([1, 2, 3])), value(np.float32([1, 2]))
+    out = b.emit("Meshgrid", (x, y), 1)
+    (first, second), _ = find("Meshgrid").grad(b, [(x, y), 1], out, (value(np.ones((2, 3), np.float32)), None), {})
+    assert first.content.tolist() == [2, 2, 2]
+    assert second is None
+
+
+def test_elements_are_counted_from_the_end():
+    x, index = np.float32([[1, 2], [3, 4]]), np.array([[-2, 1], [-1, -2]])
+    assert kernel("GatherD", x, 1, index).tolist() == [[1, 2], [4, 3]]
+
+
+@pytest.mark.parametrize("extents", [(0, 3), (3, 0)])
+def test_extents_of_zero_stay_beside_open_ones(extents):
+    x = TensorType(dtype=dtype("float32"), shape=(*extents, -1))
+    assert find("ReLU").output_type([x], {}).shape == (*extents, -1)

@@ -12,7 +12,7 @@ import pytest
 from dumpsim.core.abstract import NoneType, ScalarType, StringType, TensorType, TupleType, tensors_of
 from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
-from dumpsim.ops.table import find
+from dumpsim.ops.table import find, names
 
 NONE = NoneType()
 
@@ -388,7 +388,9 @@ WITHIN = [
     (("ResizeNearestNeighborV2", t(1, 2, 3, 4), host(1, 1)), {}, [f32(1, 2, 1, 1)]),
     (("Squeeze", t(2, 1, 3), host(0, 1)), {}, [f32(2, 3)]), (("Squeeze", t(1, 1, 3), host(1)), {}, [f32(1, 3)]),
     (("Tile", t(2, 3), host(0, 2)), {}, [f32(0, 6)]), (("DiagPart", t(2, 3, 2, 3)), {}, [f32(2, 3)]),
-    (("GLU", t(2, 4), n(1)), {}, [f32(2, 2)]), (("AllGatherV", t(3), n(3)), {}, [f32(3)]),
+    (("GLU", t(2, 4), n(1)), {}, [f32(2, 2)]), (("Tile", t(2, 3), several(n(1), n(2))), {}, [f32(2, 6)]),
+    (("Argmax", t(), n(-1)), {}, [("int32", ())]), (("Argmin", t(), n(0)), {}, [("int32", ())]),
+    (("AllGatherV", t(3), n(3)), {}, [f32(3)]),
     (("AlltoAllVC", t(3), several(host(0, 1), host(2, 1))), {**TWO, "rank_id": 1}, [f32(2)]),
     (("Einsum", several(t(2, 3), t(3, 4))), {"equation": "ab,bc"}, [f32(2, 4)]),
     (("Einsum", several(t(5, 2, 3), t(3, 4))), {"equation": "...b,bc->...c"}, [f32(5, 2, 4)]),
@@ -452,6 +454,9 @@ BEYOND = [
     (("Diag", t()), {}, ScriptValueError, "greater than or equal to 1, but got 0"),
     (("AllGatherV", t(3), host()), {}, ScriptValueError, "must have 1 numbers >= 0, but got []"),
     (("Tile", t(2, 3), host(1, -1)), {}, ScriptValueError, "but got -1 in 1th"),
+    (("Tile", t(2, 3), host(1.5, 2)), {}, ScriptTypeError, "must be an int or a tuple of int, but got (1.5, 2)"),
+    (("Tile", t(2, 3), n(1.5)), {}, ScriptTypeError, "must be an int or a tuple of int, but got 1.5"),
+    (("Argmax", t(3), n(0), n(True)), {}, ScriptTypeError, "must be int32 or int64, but got True"),
     (("DiagPart", t(2, 3, 2)), {}, ScriptValueError, "must be equal"),
     (("DiagPart", t(2, 3)), {}, ScriptValueError, "must be equal"),
     (("GLU", t(2, 3), n(1)), {}, ScriptValueError, "must be even"),
@@ -476,3 +481,58 @@ BEYOND += [
 )
 def test_operands_beyond_their_limits(call, attrs, error, words):
     refuses(partial(shapes, *call, **attrs), error, words)
+
+
+STEPS = [name for name in names() if name.startswith("Apply") or name in ("Adam", "AdamWeightDecay", "SGD")]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_a_step_reads_and_writes_has_one_type(name):
+    """The weight, its state and its gradient; the rule and the kernel have as many results."""
+    definition = find(name)
+    tensors = {at for at, one in enumerate(definition.operands) if one in ("grad", "gradient", "delta")}
+    tensors |= set(definition.updates)
+    given = [t(2, 3) if at in tensors else t() for at in range(len(definition.operands))]
+    found = tensors_of(definition.infer(given, definition.attrs))
+    made = definition.kernel(
+        *[np.full(one.shape, 0.5, np.float32) if one.shape else np.float32(0.5) for one in given], **definition.attrs
+    )
+    made = made if isinstance(made, tuple) else (made,)
+    assert [(one.dtype.name, one.shape) for one in found] == [f32(*one.shape) for one in made]
+    assert all(one.shape == (2, 3) for one in made)
+    for at in sorted(tensors):
+        for wrong, error in ((t(3, 2), ScriptValueError), (t(2, 3, kind="float16"), ScriptTypeError)):
+            with pytest.raises(error):
+                definition.infer([*given[:at], wrong, *given[at + 1 :]], definition.attrs)
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if "update_slots" in find(name).attrs])
+def test_slots_may_stay_as_they_are(name):
+    for update in (False, True):
+        weight, total = np.ones(2, np.float32), np.full(2, 3, np.float32)
+        kernel = find(name).kernel
+        kernel(weight, total, np.float32(0.5), np.full(2, 2, np.float32), update_slots=update)
+        assert total.tolist() == [7 if update else 3] * 2
+        assert weight.tolist() == pytest.approx([1 - 0.5 * 2 / (7 if update else 3) ** 0.5] * 2, rel=1e-5)
+
+
+def test_rows_of_a_data_set_have_as_many_types_as_shapes():
+    one, two = {"types": (dtype("int8"),), "shapes": ((2, 3),)}, {"types": (dtype("int8"),) * 2, "shapes": ((2,), ())}
+    assert shapes("GetNext", **one, output_num=1) == [("int8", (2, 3))]
+    assert shapes("GetNext", **two, output_num=2) == [("int8", (2,)), ("int8", ())]
+    for attrs in ({**one, "output_num": 2}, {**two, "output_num": 1}, {**two, "types": one["types"], "output_num": 2},
+                  {**two, "types": one["types"], "output_num": 1}):  # fmt: skip
+        refuses(partial(shapes, "GetNext", **attrs), ScriptValueError, "must be equal")
+
+
+def test_a_dumped_tensor_needs_a_file():
+    assert shapes("TensorDump", StringType(value="a"), t(2)) == [("int32", (1,))]
+    refuses(partial(shapes, "TensorDump", t(2), t(2)), ScriptTypeError, "the type of 'file' should be 'str'")
+    refuses(partial(shapes, "TensorDump", StringType(value=""), t(2)), ScriptValueError, "cannot be an empty string")
+    refuses(partial(shapes, "TensorDump", StringType(value="a"), NONE), ScriptTypeError, "input_x")
+
+
+def test_windows_need_images():
+    flat = t(2, 3, 4)
+    refuses(partial(shapes, "MaxPool", flat), ScriptValueError, "the length of input must be equal to 4 , but got 3")
+    refuses(partial(shapes, "AvgPool", flat, n(1), n(1)), ScriptValueError, "the x_rank must be equal to 4, but got 3")
