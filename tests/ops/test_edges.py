@@ -215,12 +215,11 @@ def test_a_gradient_is_scaled_before_the_momentum():
 
 
 @pytest.mark.parametrize(("name", "ranks"), [
-    ("ScalarSummary", (0,)), ("ImageSummary", (4,)), ("HistogramSummary", (1, 2, 3, 4)),
-    ("TensorSummary", (1, 2, 3, 4)),
+    ("ScalarSummary", (0,)), ("ImageSummary", (4,)), ("HistogramSummary", range(1, 9)), ("TensorSummary", range(1, 9)),
 ])  # fmt: skip
 def test_summaries_take_a_name_and_a_tensor_of_some_ranks(name, ranks):
     infer, tag = find(name).infer, StringType(value="loss")
-    for rank in range(5):
+    for rank in range(10):
         given = TensorType(dtype=dtype("float32"), shape=(2,) * rank)
         if rank in ranks:
             assert infer([tag, given], {}) == TensorType(dtype=dtype("int32"), shape=(1,))
