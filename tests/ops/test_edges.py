@@ -6,7 +6,7 @@ from ops.evaluator import Builder, Value
 
 from dumpsim.core.abstract import MonadType, ScalarType, StringType, TensorType
 from dumpsim.core.dtype import dtype, from_numpy
-from dumpsim.core.errors import ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.cpu import on_target
 from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.rules import broadcast, numbers_of
@@ -533,3 +533,51 @@ def test_elements_are_counted_from_the_end():
 def test_extents_of_zero_stay_beside_open_ones(extents):
     x = TensorType(dtype=dtype("float32"), shape=(*extents, -1))
     assert find("ReLU").output_type([x], {}).shape == (*extents, -1)
+
+
+# size, window, stride, padding before and after, mode, ceil_mode, count_include_pad, divisor_override; the means, and
+# the gradient of 12 times their number, None where MindSpore 2.10 refuses it on a CPU
+MEANS = [
+    ((5, 2, 2, 0, 0, "VALID", True, True, 0), [1.5, 3.5, 5], None),
+    ((6, 2, 2, 0, 0, "VALID", True, True, 0), [1.5, 3.5, 5.5], [6, 6, 12, 12, 18, 18]),
+    ((5, 2, 2, 0, 0, "VALID", False, False, 0), [1.5, 3.5], [6, 6, 12, 12, 0]),
+    ((5, 3, 2, 1, 1, "PAD", False, True, 0), [1, 3, 3], [4, 12, 8, 20, 12]),
+    ((5, 3, 2, 1, 1, "PAD", False, False, 0), [1.5, 3, 4.5], [6, 14, 8, 26, 18]),
+    ((5, 3, 2, 1, 0, "PAD", True, True, 0), [1, 3, 4.5], [4, 12, 8, 26, 18]),
+    ((4, 2, 1, 0, 2, "PAD", True, True, 0), [1.5, 2.5, 3.5, 2], None),
+    ((4, 2, 1, 0, 2, "PAD", True, False, 0), [1.5, 2.5, 3.5, 4], None),
+    ((4, 2, 1, 2, 0, "PAD", False, False, 0), [np.nan, 1, 1.5, 2.5, 3.5], None),
+    ((4, 2, 1, 0, 2, "PAD", False, False, 0), [1.5, 2.5, 3.5, 4, np.nan], None),
+    ((4, 2, 1, 2, 0, "PAD", False, True, 0), [0, 0.5, 1.5, 2.5, 3.5], [30, 42, 54, 30]),
+    ((4, 2, 1, 1, 1, "PAD", False, False, 0), [1, 1.5, 2.5, 3.5, 4], [24, 30, 42, 84]),
+    ((4, 2, 2, 1, 1, "PAD", False, False, 3), [1 / 3, 5 / 3, 4 / 3], [8, 8, 8, 24]),
+    ((4, 2, 2, 1, 1, "PAD", False, True, 3), [1 / 3, 5 / 3, 4 / 3], [4, 8, 8, 12]),
+    ((4, 2, 2, 0, 0, "VALID", False, False, 3), [1, 7 / 3], [4, 4, 8, 8]),
+    ((5, 2, 2, 0, 0, "SAME", True, True, 0), [1.5, 3.5, 2.5], [6, 6, 12, 12, 18]),
+]
+
+
+@pytest.mark.parametrize(("settings", "means", "slopes"), MEANS)
+@pytest.mark.parametrize("axis", [2, 3, 4])
+def test_means_of_a_volume_and_their_gradient_on_a_cpu(settings, means, slopes, axis):
+    size, window, stride, before, after, mode, ceil_mode, inside, divisor = settings
+
+    def along(number, other):
+        return tuple(number if at == axis else other for at in range(5))
+
+    attrs = {
+        "kernel_size": along(window, 1), "strides": along(stride, 1), "pad_mode": mode, "ceil_mode": ceil_mode,
+        "pad_list": tuple(n for at in range(2, 5) for n in ((before, after) if at == axis else (0, 0))),
+        "count_include_pad": inside, "divisor_override": divisor,
+    }  # fmt: skip
+    x = np.arange(1, size + 1, dtype=np.float32).reshape(along(size, 1))
+    made = kernel("AvgPool3D", x, **attrs)
+    assert made.ravel().tolist() == pytest.approx(means, rel=1e-6, nan_ok=True)
+    dout = 12 * np.arange(1, made.size + 1, dtype=np.float32).reshape(made.shape)
+    own = on_target(find("AvgPool3DGrad"), "CPU", [dout])
+    given = {**own.attrs, **attrs}
+    if slopes is None:
+        with pytest.raises(ScriptRuntimeError):
+            own.kernel(x.shape, dout, **given)
+    else:
+        assert own.kernel(x.shape, dout, **given).ravel().tolist() == pytest.approx(slopes, rel=1e-6)
