@@ -279,7 +279,7 @@ def _grad_log_softmax(b: GradBuilder, operands: Sequence[Any], out: Any, dout: A
 OPS = (
     _function("ReLU", _relu, _by_slope("ReluGrad", of_output=True), floats=False),
     _slope("ReluGrad", lambda dy, x: np.where(x > 0, dy, np.zeros_like(dy)), grad=_grad_relu_grad),
-    _function("ReLU6", lambda x: np.clip(x, 0, 6), _by_slope("ReLU6Grad", of_output=False), floats=False),
+    _function("ReLU6", lambda x: np.clip(x, 0, 6), _by_slope("ReLU6Grad", of_output=False)),
     _slope("ReLU6Grad", lambda dy, x: np.where((x > 0) & (x < 6), dy, np.zeros_like(dy))),
     _function("GeLU", _gelu, _grad_gelu),
     OpDef(

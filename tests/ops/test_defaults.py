@@ -164,3 +164,14 @@ def test_settings_without_a_default_in_mindspore_change_nothing():
                 continue
             neutral = (tuples.get(key),) * len(value) if isinstance(value, tuple) else scalars.get(key)
             assert value == NAMED.get(name, {}).get(key, neutral), (name, key)
+
+
+def test_operands_of_one_number_type_are_tensors_side_by_side():
+    """All tensors of the operator; a condition before them has its own type."""
+    for name in NAMES:
+        definition = find(name)
+        first = 1 if name == "Select" else 0
+        tensors = range(first, len(definition.operands) - len(definition.defaults))
+        for chosen in (definition.promotes, definition.mixed):
+            assert chosen in ((), tuple(tensors)[: len(chosen)]), name
+            assert len(chosen) != 1, name

@@ -11,6 +11,7 @@ from dumpsim.ops.cpu import on_target
 from dumpsim.ops.gradient import shape_of
 from dumpsim.ops.rules import broadcast, numbers_of
 from dumpsim.ops.table import find
+from dumpsim.ops.window import Window
 
 
 def kernel(name, *operands, **attrs):
@@ -581,3 +582,30 @@ def test_means_of_a_volume_and_their_gradient_on_a_cpu(settings, means, slopes, 
             own.kernel(x.shape, dout, **given)
     else:
         assert own.kernel(x.shape, dout, **given).ravel().tolist() == pytest.approx(slopes, rel=1e-6)
+
+
+def test_selected_elements_pass_their_gradients_back():
+    b, x = Builder(), value(np.arange(6, dtype=np.float32).reshape(2, 3))
+    for mask, wanted in (([[True, False, True], [False, False, True]], [[1, 0, 2], [0, 0, 3]]),
+                         ([False, True, True], [[0, 1, 2], [0, 3, 4]])):  # fmt: skip
+        chosen = value(np.array(mask))
+        out = b.emit("MaskedSelect", x, chosen)
+        dout = value(np.arange(1, out.content.size + 1, dtype=np.float32))
+        slope, rest = find("MaskedSelect").grad(b, [x, chosen], out, dout, {})
+        assert (slope.content.tolist(), slope.abstract.dtype.name, rest) == (wanted, "float32", None)
+
+
+def test_an_element_that_is_selected_twice_adds_up_its_gradients():
+    b, x, chosen = Builder(), value(np.float32([5])), value(np.array([True, False, True]))
+    out = b.emit("MaskedSelect", x, chosen)
+    assert out.content.tolist() == [5, 5]
+    slope, _ = find("MaskedSelect").grad(b, [x, chosen], out, value(np.float32([2, 3])), {})
+    assert slope.content.tolist() == [5]
+
+
+def test_padding_surrounds_an_image():
+    window, x = Window.of((5, 6), (3, 2), 1, 1, "pad", (1, 2, 4, 3)), np.arange(30.0).reshape(1, 5, 6)
+    assert (window.padded, window.out) == ((8, 13), (6, 12))
+    wide = window.pad(x, -1)
+    assert np.array_equal(wide, np.pad(x, ((0, 0), (1, 2), (4, 3)), constant_values=-1))
+    assert np.array_equal(window.crop(wide), x)
