@@ -175,3 +175,9 @@ def test_operands_of_one_number_type_are_tensors_side_by_side():
         for chosen in (definition.promotes, definition.mixed):
             assert chosen in ((), tuple(tensors)[: len(chosen)]), name
             assert len(chosen) != 1, name
+
+
+def test_side_effects_that_a_primitive_shows_are_there():
+    for name in NAMES:
+        shown = {key: value for key, value in find(name).fixed.items() if key.startswith("side_effect_")}
+        assert all(value == 1 for value in shown.values()), name

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from ops.evaluator import Builder, Value
 
-from dumpsim.core.abstract import MonadType, ScalarType, StringType, TensorType
+from dumpsim.core.abstract import MonadType, ScalarType, StringType, TensorType, TupleType
 from dumpsim.core.dtype import dtype, from_numpy
 from dumpsim.core.errors import ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.ops.cpu import on_target
 from dumpsim.ops.gradient import shape_of
-from dumpsim.ops.rules import broadcast, numbers_of
+from dumpsim.ops.rules import broadcast, is_constant, numbers_of
 from dumpsim.ops.table import find
 from dumpsim.ops.window import Window
 
@@ -609,3 +609,22 @@ def test_padding_surrounds_an_image():
     wide = window.pad(x, -1)
     assert np.array_equal(wide, np.pad(x, ((0, 0), (1, 2), (4, 3)), constant_values=-1))
     assert np.array_equal(window.crop(wide), x)
+
+
+def test_means_of_whole_numbers_are_rounded_towards_zero():
+    x = np.int32([[-4, 0], [-3, 0], [0, 0], [3, 0], [4, 0]])
+    assert kernel("ReduceMean", x, (1,), False).tolist() == [-2, -1, 0, 1, 2]
+
+
+def test_a_tuple_is_constant_if_its_items_are():
+    number, known = dtype("int64"), ScalarType(dtype=dtype("int64"), value=1)
+    assert is_constant(TupleType(items=(known, known)))
+    assert not is_constant(TupleType(items=(known, ScalarType(dtype=number))))
+    assert is_constant(TupleType(items=(known,), value=(1,)))
+
+
+@pytest.mark.parametrize("name", ["ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMax", "ScatterMin"])
+def test_a_scatter_writes_rows_of_the_first_axis(name):
+    x, bounds = np.zeros((4, 2)), find(name).bounds
+    assert bounds(x, np.array([0, 3]), np.ones((2, 2))) is None
+    assert bounds(x, np.array([0, 4]), np.ones((2, 2))).value == 4
