@@ -376,7 +376,7 @@ OPS = (
         operands=("x", "indices", "y"),
         infer=_infer_index_add,
         kernel=_index_add,
-        bounds=rows(1, lambda x, indices, y, *, axis=0, **attrs: x.shape[axis], ""),
+        bounds=rows(1, lambda x, indices, y, *, axis, **attrs: x.shape[axis], ""),
         attrs={"axis": 0, "use_lock": True, "check_index_bound": True},
         fixed={"side_effect_mem": True},
         input_names=["input_x", "indices", "input_y"],

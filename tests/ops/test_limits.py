@@ -423,6 +423,7 @@ BEYOND = [
     (("Split", t(2, 3), n(1), n(2)), {}, ScriptValueError, "must be divisible by output_num = 2, but got 3"),
     (("BatchMatMul", t(3), t(3, 4)), {}, ScriptValueError, "must be at least 2"),
     (("BatchMatMul", t(2, 3), t(3)), {}, ScriptValueError, "must be at least 2"),
+    (("BatchMatMul", t(5, 2, 3), t(5, 4, 2)), {}, ScriptValueError, "should be same as the col"),
     (("MatMulExt", t(), t(3)), {}, ScriptValueError, "cannot multiply"),
     (("MatMulExt", t(3), t()), {}, ScriptValueError, "cannot multiply"),
     (("MatMulExt", t(2, 3), t(4)), {}, ScriptValueError, "cannot multiply"),
