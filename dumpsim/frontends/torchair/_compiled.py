@@ -35,14 +35,6 @@ class _Same:
     def model(self) -> int:
         return self.model_id
 
-    def full_name(self, scope: str, op_type: str) -> str:
-        return op_type
-
-    def cnode(self) -> int:
-        return 0
-
-    def take(self, count: int) -> None: ...
-
 
 class _Sized(NamedTuple):
     """A graph compiled for given sizes of its symbols."""

@@ -79,13 +79,12 @@ class Converter:
         self.results: list[Any] = []  # an index of NetOutput's inputs, a `ViewOfInput`, or a Python value
         self.inputs: list[Any] = []
         self.values: list[Any] = []  # the results as torch describes them (fake tensors)
-        self._views = Views(self.graph, strict=strict)
+        self._views = Views(self.graph)
         self._defers = view_optimize
         self._strict = strict
         self._extended = extended
         self._marks = marks or {}
         self._known: dict[tuple[str, int], torch.Tensor] = {}
-        self._symbols: dict[str, Ref] = {}
         self._seeds: tuple[Ref, Ref] | None = None
         self._index = 0
 
@@ -117,7 +116,6 @@ class Converter:
             call = FxCall(name=node.name, target=str(node.target), op=node.op, function=node.target, form=form_of(node))
             provenance(call, node)
             self.graph.calls.append(call)
-            number = len(self.graph.calls) - 1
             if node.op == "placeholder":
                 environment[node] = self.input(node.name, node.meta.get("val"))
                 call.results = (environment[node],)
@@ -135,7 +133,6 @@ class Converter:
                     call.seen = {**products.seen, **call.seen}
             call.nodes = self.graph.nodes[before:]
             for made in call.nodes:
-                made.fx = number
                 made.attrs.update(self._marks.get(node, {}))
 
     def input(self, name: str, value: Any) -> Any:
@@ -147,15 +144,12 @@ class Converter:
         if isinstance(value, torch.Tensor):
             node.outputs[0].dtype, node.outputs[0].shape = value.dtype, tuple(value.shape)
             self._known[name, 0] = value
-        elif isinstance(value, (torch.SymInt, int)):
-            node.outputs[0].dtype, node.outputs[0].shape = torch.int64, ()
+        else:
+            kind = torch.int64 if isinstance(value, (torch.SymInt, int)) else torch.float64
+            node.outputs[0].dtype, node.outputs[0].shape = kind, ()
             node.attrs["_host_tensor"] = True
-            self._symbols[str(value)] = made
             if isinstance(value, torch.SymInt):
                 self.graph.symbols[name, 0] = value
-        else:
-            node.outputs[0].dtype, node.outputs[0].shape = torch.float64, ()
-            node.attrs["_host_tensor"] = True
         return made
 
     def _attribute(self, owner: torch.nn.Module | None, node: fx.Node) -> Any:
@@ -255,7 +249,6 @@ class Converter:
                 made.output.dtype, made.output.shape = known.dtype, tuple(known.shape)
         elif isinstance(known, torch.SymInt):
             made.output.dtype = torch.int64
-            self._symbols.setdefault(str(known), made)
             self.graph.symbols[made.node.name, made.index] = known
         elif isinstance(known, torch.SymFloat):
             made.output.dtype = torch.float32
@@ -296,12 +289,7 @@ class Converter:
 
     def _value(self, ref: Ref) -> torch.Tensor:
         """Return the fake tensor of a node's output."""
-        found = self._known.get((ref.node.name, ref.index))
-        if found is not None:
-            return found
-        if ref.node.value is not None:
-            return ref.node.value
-        raise KeyError(f"{ref} has no known type and shape")
+        return self._known[ref.node.name, ref.index]
 
     def _stand_in(self, value: torch.Tensor) -> Ref:
         """Make the Const that replaces a result without elements."""
@@ -358,7 +346,6 @@ class Converter:
             self.graph.writes[taken.index(source)] = int(target.node.attrs["index"])
             self.graph.remove(assign)
         net = self.graph.add("NetOutput", taken, name="NetOutput", outputs=0)
-        net.fx = len(self.graph.calls) - 1
         if self.graph.calls:
             self.graph.calls[-1].nodes.append(net)
         self._pack_symbols()

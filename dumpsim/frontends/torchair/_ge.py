@@ -82,8 +82,6 @@ class GeNode:
     attrs : dict
         Data types are those of torch; they are written as GE's numbers.
     outputs : list of GeOutput
-    fx : int
-        Index of the FX call that made it.
     value : torch.Tensor or None
         The value of a Const.
     readable : str
@@ -95,7 +93,6 @@ class GeNode:
     inputs: "list[Ref | None]"
     attrs: dict[str, Any]
     outputs: list[GeOutput]
-    fx: int = -1
     value: torch.Tensor | None = None
     readable: str = ""
 

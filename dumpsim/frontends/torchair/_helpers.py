@@ -25,7 +25,6 @@ SHAPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Expand": (1,),
         "ExpandDims": (1,),
         "Fill": (0,),
-        "Gather": (1,),
         "GatherV2": (2,),
         "Range": (0, 1, 2),
         "ReduceMax": (1,),
@@ -128,9 +127,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "Bitcast": lambda x, *, type, **_: x.view(type),
         "BroadcastTo": Moved(lambda x, shape, **_: x.expand(axes_of(shape))),
         "Cast": lambda x, *, dst_type, **_: x.to(dst_type),
-        "ConcatV2": lambda *x, **_: torch.cat(
-            [one.reshape(-1) if not one.dim() else one for one in x[:-1]], int(x[-1])
-        ),
+        "ConcatV2": lambda *x, **_: torch.cat([torch.atleast_1d(one) for one in x[:-1]], int(x[-1])),
         "Empty": lambda shape, *, dtype, **_: torch.zeros(axes_of(shape), dtype=dtype),
         "Equal": lambda x, y, **_: x == y,
         "Expand": Moved(_expanded),

@@ -340,11 +340,6 @@ class Maker:
         """Return whether a value is a tensor or a symbol."""
         return any(isinstance(one, Ref) for one in values)
 
-    @property
-    def symbolic(self) -> bool:
-        """Whether a result has a dynamic shape."""
-        return any(isinstance(dim, torch.SymInt) for one in self.outs for dim in getattr(one, "shape", ()))
-
     def is_open(self, value: Ref) -> bool:
         """Return whether a tensor has a dynamic shape."""
         return any(not isinstance(extent, int) for extent in self.shape_of(value))

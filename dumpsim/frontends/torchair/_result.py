@@ -455,10 +455,7 @@ def _strides_seen(
     """
     if call.function.name().partition(".")[0] in _EXACT:
         return None, True
-    value = call.seen.get(ref)
-    if value is None:
-        return None, False
-    found = strides.of(value, sizes)
+    found = strides.of(call.seen[ref], sizes)
     return (None if found == tuple(sample(ref).stride()) else found), False
 
 

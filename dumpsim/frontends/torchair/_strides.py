@@ -69,13 +69,13 @@ class Strides:
 
     def _argument(self, node: fx.Node) -> Any:
         value = node.meta.get("val")
-        return extent(value, self._sizes or {}) if isinstance(value, torch.SymInt) else self._tensor(node)
+        return extent(value, self._sizes or {}) if isinstance(value, (int, torch.SymInt)) else self._tensor(node)
 
     def _empty(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [self._empty(one) for one in value]
         if not isinstance(value, torch.Tensor):
-            return value
+            return None
         sizes: Mapping[str, int] = self._sizes or {}
         shape, strides = extents(value.shape, sizes), extents(value.stride(), sizes)
         return torch.empty_strided(shape, strides, dtype=value.dtype, device="meta")

@@ -36,13 +36,10 @@ class Views:
     Parameters
     ----------
     graph : GeGraph
-    strict : bool
-        Whether to refuse what the real converter refuses.
     """
 
-    def __init__(self, graph: GeGraph, *, strict: bool) -> None:
+    def __init__(self, graph: GeGraph) -> None:
         self._graph = graph
-        self._strict = strict
         self._made: dict[int, tuple[Deferred, Ref]] = {}
         self._named: dict[Ref, dict[str, Ref]] = {}  # nodes of the symbols in the sizes of a tensor's views
         self._extents: dict[str, Ref] = {}  # nodes of the symbols in Reshapes
@@ -119,13 +116,11 @@ class Views:
         if all(isinstance(one, int) for one in shape):
             sizes = self._const(list(shape))
         else:
-            sizes = self._graph.pack([self._extent(base, one) for one in shape])
+            sizes = self._graph.pack([one if isinstance(one, int) else self._extent(base, one) for one in shape])
         return Ref(self._graph.add("Reshape", [source, sizes], attrs))
 
     def _extent(self, base: Ref, extent: Any) -> Ref:
-        """Return the node of an extent of a view of `base`."""
-        if isinstance(extent, int):
-            return self._graph.const(extent, torch.int64)
+        """Return the node of a symbol in the shape of a view of `base`."""
         key = str(extent)
         if key not in self._extents:
             found = self._named.get(base, {}).get(key)
@@ -135,10 +130,6 @@ class Views:
     def _found(self, base: Ref, symbol: str) -> Ref:
         """Make nodes that read a symbol from the shape of a tensor."""
         names = [str(one) for one in base.output.shape or ()]
-        if symbol not in names:
-            if self._strict:
-                raise AssertionError("unsupported case for reshape.")
-            return self._graph.const(-1, torch.int64)
         shape = self._graph.add("Shape", [base], {"dtype": torch.int32})
         attrs = {"validate_indices": True, "batch_dims": 0, "is_preprocessed": False, "negative_index_support": False}
         at = self._graph.const(names.index(symbol), torch.int64)
@@ -171,10 +162,7 @@ def _numbers(extents: Sequence[Any]) -> tuple[int, ...]:
     return tuple(map(_number, extents))
 
 
-def _empty(shape: Sequence[Any], like: torch.Tensor) -> torch.Tensor:
-    """Make a contiguous tensor without values: a fake tensor if `like` is one."""
-    mode = getattr(like, "fake_mode", None)
-    if mode is None:
-        return torch.empty(tuple(shape), device="meta")
-    with mode:
+def _empty(shape: Sequence[Any], like: Any) -> torch.Tensor:
+    """Make a contiguous tensor without values: a fake tensor, as `like` is."""
+    with like.fake_mode:
         return torch.empty(tuple(shape), device="meta")

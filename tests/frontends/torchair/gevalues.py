@@ -121,7 +121,9 @@ TABLE = {
     "BroadcastTo": lambda x, shape: x.expand(_dims(shape)),
     "Cast": lambda x, *, dst_type: x.to(dst_type),
     "Complex": lambda x, y, **attrs: torch.complex(x, y).to(attrs["Tout"]),
-    "ConcatV2": lambda *x, **attrs: torch.cat(x[: attrs["N"]], int(x[attrs["N"]])),
+    "ConcatV2": lambda *x, **attrs: torch.cat(
+        [one if one.dim() else one[None] for one in x[: attrs["N"]]], int(x[attrs["N"]])
+    ),
     "Expand": _expanded,
     "FFT": lambda x: torch.fft.fft(x),
     "FFT2D": lambda x: torch.fft.fft2(x),

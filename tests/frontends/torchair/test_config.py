@@ -14,11 +14,12 @@ from dumpsim.frontends.acl.dump import dump_of, finalize_dump
 from dumpsim.runtime.session import Session
 from dumpsim.world.context import RankContext, use
 
-pytest.importorskip("torch", reason="needs the extra torch")
+torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from dumpsim.frontends.torchair._dumping import MARK, initialise, load
-from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig
-from dumpsim.frontends.torchair.configs.npugraph_ex import configured
+from dumpsim.frontends.torchair._dumping import MARK, initialise, load  # noqa: E402
+from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
+from dumpsim.frontends.torchair.configs.dump_config import rank_directory, world  # noqa: E402
+from dumpsim.frontends.torchair.configs.npugraph_ex import configured  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -294,3 +295,13 @@ def test_the_options_file_is_whole_and_a_directory_in_its_place_is_told(process)
     path.parent.write_text("in the way")
     with pytest.raises(DumpWriteError, match="ge_dump_data_json"):
         load(config, "graph_3", PLAIN)
+
+
+def test_directories_are_those_of_the_rank_of_torch_distributed():
+    fake = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
+    assert (world(), rank_directory("there")) == ((1, 0), "there/worldsize1_global_rank0")
+    torch.distributed.init_process_group("fake", store=fake.FakeStore(), rank=2, world_size=4)
+    try:
+        assert (world(), rank_directory("there")) == ((4, 2), "there/worldsize4_global_rank2")
+    finally:
+        torch.distributed.destroy_process_group()

@@ -94,3 +94,46 @@ def test_the_number_of_elements_of_an_open_shape():
             "Shape(self){dtype=i32}; ReduceProdD(Shape){axes=[0], keep_dims=False}; Cast(ReduceProdD){dst_type=i64}"
         )
         assert found == wanted
+
+
+def test_a_number_is_a_list_of_equal_numbers():
+    name, text = "aten.avg_pool2d.default", "f32[1,2,4,4], {}, {}"
+    assert described(*converted(name, text.format(2, 1))) == described(*converted(name, text.format([2, 2], [1, 1])))
+
+
+def test_tensors_in_lists_are_inputs_of_what_the_real_converter_refuses():
+    text, _ = described(*converted("aten.block_diag.default", "[f32[2,2], f32[1,3]]", strict=False))
+    assert text == "BlockDiag(tensors0, tensors1)"
+
+
+def test_the_gradient_of_a_transposed_convolution_is_a_convolution():
+    shapes = "f32[1,3,5,5], f32[1,2,3,3], f32[2,3,3,3]"
+    call = f"{shapes}, [3], [1, 1], [0, 0], [1, 1], True, [0, 0], 1, [True, False, False]"
+    _, (first, *others) = converted("aten.convolution_backward.default", call)
+    assert others == [None, None]
+    node = first.node
+    assert (node.type, [str(one) for one in node.inputs[:2]]) == ("Conv2D", ["grad_output:0", "weight:0"])
+    assert not any(node.inputs[2:])
+    assert node.attrs["offset_x"] == 0
+    assert node.attrs["input_layout_info"] == {0: "NCHW", 1: "NCHW"}
+    assert node.attrs["output_layout_info"] == {0: "NCHW"}
+
+
+@pytest.mark.parametrize(("number", "kind"), [(0.5, torch.float64), (3, torch.int64)])
+def test_numbers_of_the_captured_graph(number, kind):
+    """A number is an input on the host, and an attribute of the module a Const."""
+    graph = fx.Graph()
+    given, scale = graph.placeholder("given"), graph.placeholder("scale")
+    given.meta["val"], scale.meta["val"] = torch.ones(2, device="meta"), number
+    fixed = graph.get_attr("inner.fixed")
+    nodes = [graph.call_function(torch.ops.aten.mul.Tensor, (given, one)) for one in (scale, fixed)]
+    for node in nodes:
+        node.meta["val"] = torch.ones(2, device="meta")
+    graph.output(tuple(nodes))
+    owner = torch.nn.Module()
+    owner.inner = torch.nn.Module()
+    owner.inner.fixed = 7.0
+    made = Converter("graph_1").convert(graph, owner)
+    data = next(node for node in made.of_type("Data") if node.name == "scale")
+    assert (data.outputs[0].dtype, data.outputs[0].shape, data.attrs["_host_tensor"]) == (kind, (), True)
+    assert [node.value.item() for node in made.of_type("Const")] == [7.0]

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from dumpsim.frontends.torchair import scope  # noqa: E402
 from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._state import state  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from tests.dumpproto import messages  # noqa: E402
 
@@ -251,3 +252,31 @@ def test_a_summary_takes_the_place_of_the_graph(process, tmp_path):
         assert torch.equal(compiled(X, Y), Net()(X, Y))
     (path,) = tmp_path.glob("summary_*.csv")
     assert "aten.relu.default,aten,已支持,1" in path.read_text("utf-8-sig")
+
+
+def test_files_of_the_graph_of_torch_take_the_place_of_the_dump(process, tmp_path):
+    config = CompilerConfig()
+    config.debug.data_dump.type = "npy"
+    Session.use(Session(RunSettings(quiet=True, manifest=None), environment={}))
+    with torch.no_grad():
+        compiled = torch.compile(Net(), backend=get_npu_backend(compiler_config=config))
+        for _ in range(2):
+            assert torch.equal(compiled(X, Y), Net()(X, Y))
+    assert not state().graphs
+    files = list((tmp_path / RANK / "graph_1").rglob("relu-*.OUTPUT.0.*.npy"))
+    assert sorted(path.parent.name for path in files) == ["0", "1"]
+    assert all(np.array_equal(np.load(path), ((X + Y) - Y).relu().numpy()) for path in files)
+
+
+def test_a_device_without_a_dump_of_ge_is_told_once(process, tmp_path, capsys):
+    config = CompilerConfig()
+    config.dump_config.enable_dump = True
+    Session.use(Session(RunSettings(device="gpu", quiet=True, manifest=None), environment={}))
+    with torch.no_grad():
+        for _ in range(2):
+            torch._dynamo.reset()
+            compiled = torch.compile(Net(), backend=get_npu_backend(compiler_config=config))
+            assert torch.equal(compiled(X, Y), Net()(X, Y))
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "nothing is dumped" in line)
+    assert "ACL's dump on GPU" in line
+    assert not types(tmp_path)

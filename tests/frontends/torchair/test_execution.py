@@ -7,13 +7,16 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from torch import nn  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 import dumpsim  # noqa: E402
 from dumpsim.core.settings import RunSettings  # noqa: E402
 from dumpsim.frontends.acl.dump import finalize_dump  # noqa: E402
-from dumpsim.frontends.torchair._backend import get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._backend import get_compiler, get_npu_backend  # noqa: E402
+from dumpsim.frontends.torchair._dispatch import whole_operators  # noqa: E402
+from dumpsim.frontends.torchair._lower import array_where  # noqa: E402
 from dumpsim.frontends.torchair._state import state  # noqa: E402
 from dumpsim.frontends.torchair.configs.compiler_config import CompilerConfig  # noqa: E402
 from dumpsim.runtime.session import Session  # noqa: E402
@@ -293,6 +296,87 @@ def test_a_new_shape_is_compiled_with_a_symbol(backend):
             assert torch.equal(compiled(x), net(x))
     assert next(graph.nodes[-1].inputs[0].output.shape[0] for graph in state().graphs) == 2
     assert len(state().graphs) == 2
+
+
+def test_many_shapes_take_no_more_memory_than_a_few(backend):
+    compiled = torch.compile(lambda x: x.exp() + 1, backend=backend, dynamic=True)
+    used = []
+    with torch.no_grad():
+        for rows in range(2, 14):
+            x = torch.randn(rows, 4)
+            assert torch.equal(compiled(x), x.exp() + 1)
+            used.append(state().session.device.memory.used)
+    assert used[0] < used[7] == max(used)
+
+
+def test_results_have_the_strides_of_eager_torch_along_extents_of_one(backend):
+    with torch.no_grad():
+        check(lambda x: (x + 1).t(), backend, torch.randn(4, 1))
+        check(lambda x: (x + 1).transpose(0, 2), backend, torch.randn(1, 1, 5))
+
+
+class Frozen(nn.Module):
+    """Normalisations of which only a part is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.line, self.batch, self.last = nn.Linear(6, 4), nn.BatchNorm1d(4), nn.LayerNorm(4)
+        self.last.bias.requires_grad_(False)
+
+    def forward(self, x):
+        return self.last(self.batch(self.line(x)))
+
+
+def test_gradients_of_a_part_of_a_normalisation(backend):
+    net, x = Frozen(), torch.randn(5, 6)
+    ours, theirs = copy.deepcopy(net), copy.deepcopy(net)
+    for one, run in ((theirs, theirs), (ours, torch.compile(ours, backend=backend))):
+        run(x).square().sum().backward()
+        assert one.last.bias.grad is None
+    assert same([p.grad for p in kept(ours)], [p.grad for p in kept(theirs)])
+
+
+def test_gradients_of_a_batch_of_open_extents(backend):
+    """Eager torch multiplies such a batch as batches of rows, whose number is a symbol."""
+
+    def function(x, weight):
+        return x.mT @ weight
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for rows in (8, 6):
+        x, weight = torch.randn(2, 33, rows), torch.randn(33, 16)
+        ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+        for run, one in ((compiled, ours), (function, theirs)):
+            made = run(one, weight)
+            (made * torch.arange(made.numel()).reshape(made.shape).sin()).sum().backward()
+        assert torch.equal(ours.grad, theirs.grad)
+
+
+def test_the_compiler_of_one_graph(backend):
+    """With and without a configuration, which may ask for a graph of torch instead of one of GE."""
+    x = torch.randn(3, 4)
+    plain = CompilerConfig()
+    plain.mode = "reduce-overhead"
+    for given, count in (((), 1), ((CompilerConfig(),), 2), ((plain,), 2)):
+        torch._dynamo.reset()
+        compiler = get_compiler(*given)
+        with torch.no_grad():
+            assert torch.equal(torch.compile(torch.exp, backend=aot_autograd(fw_compiler=compiler))(x), x.exp())
+        assert len(state().graphs) == count
+
+
+def test_products_of_a_capture_are_those_of_eager_torch():
+    for left, right in (((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((4,), (4,))):
+        x, y = torch.randn(left), torch.randn(right)
+        with whole_operators("npu"):
+            made = torch.matmul(x, y)
+        assert torch.equal(made, torch.matmul(x, y))
+
+
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x.conj(), lambda x: x.conj().imag, lambda x: x.mT.conj()])
+def test_arrays_of_weights_have_the_elements_that_torch_reads(part):
+    x = part(torch.randn(3, 4, dtype=torch.complex64))
+    assert array_where(x).tolist() == x.tolist()
 
 
 def models():

@@ -237,3 +237,37 @@ def test_sums_with_products(bias):
         if alpha == 0 and bias != "f32[2,4]":
             continue  # the real converter's product of a bias alone keeps the bias's shape
         check("aten.addmm.default", text)
+
+
+def _viewed(x):
+    """Shapes of numbers and symbols."""
+    n = x.shape[0]
+    return x.view(n, 2, 2) * 2, x.view(n, 1, 4).permute(2, 1, 0) + 1
+
+
+def _permuted(x):
+    return x.permute(1, 0)[:, None] * 2, x[:, None].permute(2, 1, 0) + 1
+
+
+def _between(x):
+    """An extent that only the tensor's shape has."""
+    return x.view(x.shape[0], 4).t() + 1, (x[None] + 1).permute(2, 0, 1) + 1
+
+
+@pytest.mark.parametrize("function", [_viewed, _permuted, _between])
+def test_views_of_open_extents(function):
+    module = make_fx(function, tracing_mode="symbolic")(torch.rand(3, 4))
+    converter = Converter("graph_1", strict=True)
+    converter.capture(module.graph)
+    graph = converter.graph
+    named = [node.name for node in module.graph.output_node().args[0]]
+    results = [call.results[0] for call in graph.calls if call.name in named]
+    (name,) = (node.name for node in graph.nodes if node.type == "Data")
+    for rows in (3, 5):
+        x = torch.rand(rows, 4)
+        found = evaluated(graph, {name: x}, results)
+        assert_same(found, list(function(x)))
+    ways = {"batch_dims": 0, "is_preprocessed": False, "negative_index_support": False, "validate_indices": True}
+    read = [node.attrs for node in graph.nodes if node.type == "Gather"]
+    assert read
+    assert [{key: one for key, one in attrs.items() if key in ways} for attrs in read] == [ways] * len(read)

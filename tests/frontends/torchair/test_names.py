@@ -61,6 +61,11 @@ def test_names_of_the_device_come_and_go():
 
         x = torch.zeros(2, device="npu:0").to("npu").npu()
         assert (x.device.type, x.is_npu, torch.device("npu:0").index) == ("cpu", True, 0)
+        for device in (torch.device("npu"), torch.device("npu:0"), "npu:0"):
+            assert torch.zeros(2, device=device).to(device).to(device=device).device.type == "cpu"
+        assert torch.zeros(2, device=torch.device("meta")).is_meta
+        assert torch.zeros(2).to(torch.device("meta")).is_meta
+        assert isinstance(torch.npu.current_stream(), torch.npu.Stream)
         assert torch.npu.is_available()
         assert torch.npu.device_count() == 1
         with warnings.catch_warnings():

@@ -61,9 +61,7 @@ def world() -> tuple[int, int]:
     """Return the world size and the global rank of torch.distributed."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        size = distributed.get_world_size()
-        if size > 1:
-            return size, distributed.get_rank()
+        return distributed.get_world_size(), distributed.get_rank()
     return 1, 0
 
 

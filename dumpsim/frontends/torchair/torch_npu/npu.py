@@ -25,7 +25,7 @@ __all__ = [
     "synchronize",
 ]
 
-Stream = torch.Stream if not hasattr(torch, "cpu") else torch.cpu.Stream
+Stream = torch.cpu.Stream
 
 
 def _is_in_bad_fork() -> bool:
