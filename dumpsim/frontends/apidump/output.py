@@ -173,9 +173,7 @@ class Output:
     def release(self) -> None:
         """Release the claim and restore the signal handlers; later records are still written."""
         self.interrupts.restore()
-        if self._claim is not None:
-            self._claim.release()
-            self._claim = None
+        self._release_claim()
 
     def array(self, name: str, parts: Sequence["bytes | memoryview"]) -> None:
         """Queue one npy file; the bytes must not change until they are written."""
@@ -266,6 +264,7 @@ class Output:
     def _release_claim(self) -> None:
         if self._claim is not None:
             self._claim.release()
+            self._claim = None
 
 
 class _Queue:

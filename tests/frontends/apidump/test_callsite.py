@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dumpsim.frontends.apidump.pytorch import operands
-from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, _positional, base_module, evaluate
+from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Sites, _positional, _variables, base_module, evaluate
 from dumpsim.frontends.apidump.pytorch.operands import SOME_NUMBER, Load
 
 
@@ -247,6 +247,28 @@ def test_variables_of_each_operand(x, times):
         assert (x.seen[0].left, roots([x.seen[0].right])) == (None, ["x"])
         [x.method(n), other]
         assert (x.seen[0].left_loads, x.seen[0].right_loads) == ((), ())
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_operands_beside_one_that_branches(x, times):
+    n, other = 1, 2.0
+    for _ in range(times):
+        x + (other if n else 2)
+        assert x.seen[1] == (True, x)
+        assert x.seen[2] == (False, None)
+        x.method() + (other if n else 2)
+        assert x.seen[0].left is None
+
+
+def test_variables_of_operands_whose_positions_are_not_known():
+    class Step:
+        opname, argval, positions = "LOAD_FAST", "x", None
+
+    place = types.SimpleNamespace(lineno=1, col_offset=0)
+    known = types.SimpleNamespace(opname="LOAD_FAST", argval="x", positions=place)
+    for here, before in ((known, []), (Step, [known]), (known, [Step])):
+        assert _variables(here, before) == ((), ())
+    assert _variables(known, [known]) == ((), (Load("LOAD_FAST", "x"),))
 
 
 def variable(name, *attributes):

@@ -172,3 +172,91 @@ def test_a_file_that_cannot_be_named_takes_no_others_with_it(tmp_path):
     assert caught.value.__notes__ == ["1 files after it were not written either"]
     assert sorted(path.name for path in Path(output.array_directory).iterdir()) == ["a.npy", "c.npy", "e.npy"]
     output.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "end", "wanted"), [(True, True, "lines"), (True, False, "lines"), (False, True, "end")]
+)
+def test_the_first_of_several_failures_is_told(tmp_path, monkeypatch, line, end, wanted):
+    def failing(text):
+        def fail(*_, **__):
+            raise DumpWriteError(text, where="there", code="DS-ARC-010")
+
+        return fail
+
+    output = begun(tmp_path, FILE)
+    if line:
+        monkeypatch.setattr(Sink, "append", failing("lines"))
+    if end:
+        monkeypatch.setattr(Sink, "settle", failing("end"))
+    output.lines.add("NN_Linear_0_forward_output", tail_of("torch.float32", (2,), (1.0, 0.0, 0.5)))
+    with pytest.raises(DumpWriteError, match=wanted):
+        output.flush()
+    monkeypatch.undo()
+    output.close()
+
+
+@pytest.mark.parametrize("outcome", [True, False, "error"])
+def test_stacks_are_not_written_all_the_time(tmp_path, outcome):
+    """Whether they could be written or not; what has not changed is asked for again."""
+    output, calls = Output(tmp_path, "torch", 0), []
+
+    def stacks():
+        calls.append(outcome)
+        threading.Event().wait(0.02)
+        if outcome == "error":
+            raise DumpWriteError("full", where="there", code="DS-ARC-010")
+        return outcome
+
+    output.set_callbacks(stacks, output.flush)
+    for _ in range(2):
+        output._tick()
+    assert len(calls) == (1 if outcome else 2)
+
+
+def test_what_a_signal_cannot_write_is_said(tmp_path, caplog):
+    def fail():
+        error = DumpWriteError("full", where="there", code="DS-ARC-010")
+        error.add_note("and two more")
+        raise error
+
+    output = Output(tmp_path, "torch", 0)
+    output.set_callbacks(lambda: False, fail)
+    with caplog.at_level("WARNING"):
+        output._interrupted()
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith("[*User Warning*] there: full")
+    assert said.endswith("; and two more")
+
+
+def test_the_claim_is_released_once(tmp_path):
+    output = begun(tmp_path, FILE)
+    other = Output(tmp_path, "torch", 0)
+    assert list((tmp_path / "rank0").glob(".dumpsim-claim-torch*"))
+    for _ in range(2):
+        output._release_claim()  # as a signal that ends the process does
+        assert not list((tmp_path / "rank0").glob(".dumpsim-claim-torch*"))
+    other.begin()
+    output.close()
+    assert list((tmp_path / "rank0").glob(".dumpsim-claim-torch*"))
+    other.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_flush_does_not_wait_for_a_thread_that_has_died(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_INTERVAL", 0)
+    output = Output(tmp_path, "torch", 0)
+
+    def die():
+        raise ZeroDivisionError
+
+    output.set_callbacks(die, output.flush)
+    output.begin()
+    until(lambda: not output._queue._thread.is_alive())
+    output._queue._waiting.append(("a.npy", (b"1",), 1))
+    flush = threading.Thread(target=output.flush, daemon=True)
+    flush.start()
+    flush.join(10)
+    assert not flush.is_alive()
+    output._queue._waiting.clear()
+    output.close()

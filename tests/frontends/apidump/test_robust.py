@@ -26,6 +26,9 @@ import dumpsim  # noqa: E402
 from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
 from dumpsim.core.errors import DumpWriteError  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue  # noqa: E402
+from dumpsim.frontends.apidump.pytorch.early import Early  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.naming import Naming  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
 from dumpsim.frontends.apidump.selection import Request  # noqa: E402
@@ -1031,3 +1034,199 @@ def test_keyword_arguments_are_counted_by_the_tensors_they_hold(made):
         net(X, one=X, more=[X, {"k": (X, None)}], none=2)
         dump.stop()
         assert dump.skipped == {"keyword argument": 3}
+
+
+class Alias(nn.Module):
+    """Calls functions of torch by other names."""
+
+    def forward(self, x):
+        function, product = torch.Tensor.abs, torch.einsum
+        return function(product("ij,kj->ik", x, x))
+
+
+def test_calls_by_another_name_have_the_name_of_the_function(tmp_path, made):
+    net = Alias()
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="statistics")
+        net(X)
+        dump.stop()
+        assert not dump.skipped
+    assert made.calls >= {"Tensor_abs_0", "Torch_einsum_0"}
+    assert {f"Torch_einsum_0_forward_input.{at}" for at in (1, 2)} <= set(made.lines)
+
+
+@pytest.mark.parametrize("levels", [79, 80])
+def test_places_too_long_for_the_name_of_a_file_are_counted(tmp_path, made, levels):
+    """A place of 160 characters has a file, one of 161 none."""
+
+    class Takes(nn.Linear):
+        def forward(self, v, container):
+            return super().forward(v)
+
+    container = X
+    for _ in range(79):
+        container = [container]
+    container = [container] if levels == 80 else [None] * 10 + [container]
+    net = Takes(3, 3)
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="all")
+        net(X, container)
+        dump.stop()
+        assert dict(dump.skipped) == ({} if levels == 80 else {"place too deep for the name of a file": 1})
+    place = ".0" * 80
+    assert (f"NN_Linear_0_forward_input.1{place}" in made.lines) == (levels == 80)
+
+
+class Sparse(nn.Module):
+    """The gradient of an operator's result is sparse."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.ones(4, 3))
+
+    def forward(self, x):
+        return F.embedding(x, torch.mul(self.table, 2.0), sparse=True)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_gradients_that_cannot_be_recorded_are_counted(tmp_path, monkeypatch, fails):
+    net = Sparse()
+    with migrator.api_dump_init(net, tmp_path, retain_backward=True) as dump:
+        dump.start(dump_type="statistics")
+        result = net(torch.tensor([1, 2]))
+        if fails:
+
+            def fail(*_):
+                raise OSError("no room")
+
+            monkeypatch.setattr(Session, "_gradient", fail)
+        result.sum().backward()
+        monkeypatch.undo()
+        assert dump.skipped == {"gradient: OSError": 2} if fails else {"layout sparse_coo": 1}
+        dump.stop()
+    assert net.table.grad.to_dense().tolist() == [[0.0] * 3, [2.0] * 3, [2.0] * 3, [0.0] * 3]
+
+
+def test_an_error_at_a_call_that_backward_repeats_stays_inside(tmp_path, monkeypatch):
+    from torch.utils.checkpoint import checkpoint
+
+    def fail(*_):
+        raise OSError("no room")
+
+    x = X.clone().requires_grad_()
+    with migrator.api_dump_init(nn.Identity(), tmp_path, retain_backward=True) as dump:
+        dump.start(dump_type="statistics")
+        result = checkpoint(torch.sigmoid, x, use_reentrant=True)
+        monkeypatch.setattr(Session, "made_again", fail)
+        result.sum().backward()
+        monkeypatch.undo()
+        assert dump.skipped["record: OSError"] == 1
+        dump.stop()
+    sigmoid = torch.sigmoid(X)
+    assert torch.allclose(x.grad, sigmoid * (1 - sigmoid))
+
+
+def test_averages_of_parameters_are_not_recorded(tmp_path, made):
+    """Code of torch.optim outside of an optimizer's step."""
+    net = nn.Linear(3, 3)
+    average = torch.optim.swa_utils.AveragedModel(net, avg_fn=None)
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="statistics")
+        for _ in range(3):
+            average.update_parameters(net)
+        torch.add(net(X), 1)
+        dump.stop()
+    assert made.calls == {"NN_Linear_0", "Torch_add_0"}
+
+
+def test_the_dump_of_a_mode_for_operators_is_not_seen_by_it(tmp_path, made):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    seen = []
+    net = nn.ReLU()
+    with migrator.api_dump_init(net, tmp_path) as dump:
+        dump.start(dump_type="all")
+        with Seen():
+            net(X)
+        dump.stop()
+        assert not dump.skipped
+    assert seen == ["aten.relu.default"]
+    assert (made.array("NN_ReLU_0_forward_output") == 1).all()
+
+
+def test_stacks_that_could_not_be_written_are_written_later(tmp_path, monkeypatch):
+    net = nn.ReLU()
+    with Session(net, tmp_path) as dump:
+        dump.start(Request())
+        net(X)
+        written = dump.output.stacks
+
+        def full(stacks):
+            raise DumpWriteError("no room", where="there", code="DS-ARC-010")
+
+        monkeypatch.setattr(dump.output, "stacks", full)
+        with pytest.raises(DumpWriteError):
+            dump._write_stacks()
+        monkeypatch.setattr(dump.output, "stacks", written)
+        dump.stop()
+    assert list(read_stack(tmp_path / "rank0" / "torch_api_dump_stack.json")) == ["torch.nn.ReLU(0) forward"]
+
+
+class Drops(nn.Linear):
+    def forward(self, x):
+        return F.dropout(super().forward(x), 0.5, True)
+
+
+def test_dropout_in_a_listed_module_is_neutral_in_the_exact_dump(tmp_path):
+    net = Drops(3, 3)
+    with Session(net, tmp_path, exact=True) as session:
+        session.start(Request())
+        assert torch.equal(net(X), F.linear(X, net.weight, net.bias))
+        session.stop()
+
+
+def test_functions_of_an_older_thread_are_recorded_in_the_exact_dump(tmp_path, made):
+    begin, result = threading.Event(), []
+    net = Net().eval()
+
+    def work():
+        begin.wait()
+        result.append(net(X))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with Session(net, tmp_path, exact=True) as session:
+        session.start(Request())
+        begin.set()
+        thread.join()
+        session.stop()
+    assert len(result) == 1
+    assert "Functional_relu_0" in made.calls
+
+
+def test_names_of_torch_without_a_hash_are_left_out(monkeypatch):
+    class Odd:
+        __hash__ = None
+
+        def __call__(self):
+            """Do nothing."""
+
+    odd = Odd()
+    monkeypatch.setattr(torch.special, "j1n", odd, raising=False)
+    assert Catalogue(full=True).candidates(torch.special.expm1) == (Api("Torch", "special_expm1"),)
+    assert all(function is not odd for function in Catalogue(full=True)._found)
+
+
+def test_a_method_of_an_expression_is_not_taken_for_a_function_from_before():
+    """torch.relu was kept in a list; the same word after an expression is a method of its value."""
+    net = nn.Module()
+    net.kept = [torch.relu]
+    early = Early([torch.relu], net, None)
+    frame = sys._getframe()
+    for word, wanted in (("relu", False), ("other", True)):
+        assert early.holds(torch.relu, CallSite(False, callee=Load("", "", (word,))), frame) is wanted

@@ -1,7 +1,7 @@
 """The torch APIs that are recorded, and their names, by function object as the interception sees them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -28,7 +28,6 @@ class Api:
 
     kind: str
     name: str
-    listed: bool = True
     base: str = field(init=False, repr=False, compare=False)
     path: str = field(init=False, repr=False, compare=False)
 
@@ -154,9 +153,7 @@ class Catalogue:
 
     def operator(self, name: str) -> Api | None:
         """Return the API of a Tensor operator such as ``__add__``."""
-        if name in self.names["Tensor"]:
-            return Api("Tensor", name)
-        return Api("Tensor", name, listed=False) if self.full else None
+        return Api("Tensor", name) if self.full or name in self.names["Tensor"] else None
 
     def module(self, cls: type) -> Api | None:
         """Return the API of a module class: its nearest listed base class, or itself. [spec api_dump 1.3]"""
@@ -164,7 +161,7 @@ class Catalogue:
             api = next((self._listed_classes[base] for base in cls.__mro__ if base in self._listed_classes), None)
             if api is None and self.full and cls.__module__.startswith("torch.nn.modules."):
                 hidden = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
-                api = None if issubclass(cls, hidden) else Api("NN", cls.__name__, listed=False)
+                api = None if issubclass(cls, hidden) else Api("NN", cls.__name__)
             self._classes[cls] = api
         return self._classes[cls]
 
@@ -193,12 +190,8 @@ class Catalogue:
                 function = getattr(space, name, None)
                 if name in _SILENT or not callable(function) or isinstance(function, ModuleType | type):
                     continue
-                try:
-                    known = function in found or function not in overridable
-                except TypeError:
-                    continue
-                if not known:
-                    found[function] = [Api(kind, prefix + name, listed=False)]
+                if isinstance(function, Hashable) and function in overridable and function not in found:
+                    found[function] = [Api(kind, prefix + name)]
 
 
 def _is_silent(function: Any) -> bool:

@@ -85,7 +85,7 @@ class Naming:
             if api.name == called and (module is None or _KINDS.get(module, api.kind) == api.kind):
                 return api
         plain = getattr(function, "__name__", "")
-        return next((api for api in candidates if api.name == plain), candidates[0])
+        return min(candidates, key=lambda api: api.name != plain)
 
     def given(
         self, api: Api, args: tuple[Any, ...], kwargs: dict[str, Any], inner: FrameType, frame: FrameType

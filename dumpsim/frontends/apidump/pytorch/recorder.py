@@ -67,7 +67,7 @@ class Recorder(Protocol):
         """Raise the error of a saved-tensor hook that occurred while a call was recorded."""
         ...
 
-    def skip(self, reason: str, number: int = 1) -> None:
+    def skip(self, reason: str, number: int = ...) -> None:
         """Count values or calls that are not recorded, by reason."""
         ...
 
