@@ -260,6 +260,21 @@ def test_operands_beside_one_that_branches(x, times):
         assert x.seen[0].left is None
 
 
+class Binding(Recorder):
+    def bound(self):
+        return self.method
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_what_a_call_returned_has_no_name(times):
+    x = Binding()
+    for _ in range(times):
+        x.bound()(1)
+        assert x.seen[0].callee is None
+        x.bound()(1).method(2)
+        assert x.seen[0].name == "method"
+
+
 def test_variables_of_operands_whose_positions_are_not_known():
     class Step:
         opname, argval, positions = "LOAD_FAST", "x", None

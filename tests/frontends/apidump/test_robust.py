@@ -27,7 +27,6 @@ from dumpsim import migrator  # noqa: E402
 from dumpsim.codecs.apidump import read_info, read_stack  # noqa: E402
 from dumpsim.core.errors import DumpWriteError  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.callsite import CallSite, Load  # noqa: E402
-from dumpsim.frontends.apidump.pytorch.catalogue import Api, Catalogue  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.early import Early  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.naming import Naming  # noqa: E402
 from dumpsim.frontends.apidump.pytorch.session import Session  # noqa: E402
@@ -1207,19 +1206,6 @@ def test_functions_of_an_older_thread_are_recorded_in_the_exact_dump(tmp_path, m
         session.stop()
     assert len(result) == 1
     assert "Functional_relu_0" in made.calls
-
-
-def test_names_of_torch_without_a_hash_are_left_out(monkeypatch):
-    class Odd:
-        __hash__ = None
-
-        def __call__(self):
-            """Do nothing."""
-
-    odd = Odd()
-    monkeypatch.setattr(torch.special, "j1n", odd, raising=False)
-    assert Catalogue(full=True).candidates(torch.special.expm1) == (Api("Torch", "special_expm1"),)
-    assert all(function is not odd for function in Catalogue(full=True)._found)
 
 
 def test_a_method_of_an_expression_is_not_taken_for_a_function_from_before():

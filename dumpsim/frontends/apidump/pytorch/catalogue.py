@@ -1,7 +1,7 @@
 """The torch APIs that are recorded, and their names, by function object as the interception sees them."""
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -190,7 +190,7 @@ class Catalogue:
                 function = getattr(space, name, None)
                 if name in _SILENT or not callable(function) or isinstance(function, ModuleType | type):
                     continue
-                if isinstance(function, Hashable) and function in overridable and function not in found:
+                if function in overridable and function not in found:
                     found[function] = [Api(kind, prefix + name)]
 
 
