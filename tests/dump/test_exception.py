@@ -151,7 +151,7 @@ def test_the_lite_dump(tmp_path):
     assert re.fullmatch(r"exception_info\.2\.7\.20231114221320\d{3}", name)
     assert head.op_name == ""
     tensors = [*head.input, *head.output]
-    assert {entry.data_type for entry in tensors} == {0}  # DT_UNDEFINED
+    assert {(entry.data_type, entry.format) for entry in tensors} == {(0, 0)}  # DT_UNDEFINED, FORMAT_NCHW
     assert all(not entry.shape.dim for entry in tensors)
     assert [entry.arg_index for entry in tensors] == [0, 1, 2]
     assert [entry.address for entry in tensors] == [event.operands[0].address, event.operands[2].address,

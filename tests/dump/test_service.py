@@ -655,6 +655,72 @@ def test_statistics_of_the_device(root):
     assert rows["high"][3].startswith("359,179.5,")
 
 
+@pytest.mark.parametrize(
+    ("profile", "changes", "count", "tensors", "rows"),
+    [
+        ("seed/ascend_o0", {}, 3, 3, 0),
+        ("seed/ascend_o0", {"saved_data": "statistic"}, 3, 0, 3),
+        ("seed/ascend_o0", {"saved_data": "full"}, 3, 3, 3),
+        ("seed/ascend_o0", {"saved_data": "statistic", "stat_calc_mode": "device"}, 3, 0, 3),
+        ("seed/gpu", {}, 5, 5, 0),  # with a constant and a parameter
+        ("seed/gpu", {"saved_data": "statistic"}, 5, 1, 4),  # constants have no rows
+        ("seed/gpu", {"saved_data": "full"}, 5, 5, 4),
+        ("seed/cpu", {}, 5, 5, 0),
+    ],
+)  # fmt: skip
+def test_the_summary_counts_each_tensor_once(root, profile, changes, count, tensors, rows):
+    machine = Machine(root, profile, **changes)
+    constant = TensorType(dtype=dtype("float32"), shape=(2, 3), constant=True)
+    event = graph(constants=((Y, constant),))
+    machine.compile(replace(event, constants=(ref(Y, origin="constant", name="data-0"),)))
+    machine.run(add(), parameters=(ref(X, name="w"),))
+    summary = machine.service.finish()
+    assert (summary.asked, summary.captured, summary.tensors, summary.rows) == (count, count, tensors, rows)
+    assert (summary.skipped, summary.facts) == ((), ())
+    assert len(machine.names()) == tensors
+
+
+def test_parameters_belong_to_no_task(root, tmp_path):
+    """They have the ids 0 in names and in the manifest. [spec mindspore 3.10]"""
+    manifest = tmp_path / "m.json"
+    machine = Machine(root, "seed/gpu", settings={"manifest": str(manifest), "overrides": {"task_id": "device"}})
+    machine.run(task(outputs=[ref(X)], task_id=7, stream_id=3), parameters=(ref(X, name="w"),))
+    machine.service.finish()
+    entries = {
+        Path(entry.path).name.split(".")[0]: entry for entry in Manifest.model_validate_json(manifest.read_text()).files
+    }
+    ids = {name: (entry.task_id, entry.stream_id) for name, entry in entries.items()}
+    assert ids == {"Add": (7, 3), "Parameter": (0, 0)}
+    assert {Path(name).name.split(".output")[0] for name in machine.names()} == {
+        "Add.Default_Add-op0.7.3",
+        "Parameter.w.0.0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("op_type", "arguments", "logged"),
+    [("Print", {"0": "a"}, True), ("Print", {"0": 1}, False), ("Print", {}, False), ("Print", {"0": 1, "1": "a"}, True),
+     ("Add", {"0": "a"}, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("inputs", [True, False])
+def test_strings_that_an_operator_prints_are_logged_as_an_error(root, op_type, arguments, logged, inputs):
+    """[seed 001]"""
+    machine = Machine(root, "seed/ascend_o0", input_output=0 if inputs else 2)
+    machine.run(task("Default/x-op0", [ref(X, 0)], [ref(X)], op_type=op_type, arguments=arguments))
+    text = "Default/x-op0: an input is a string, which dump does not support"
+    assert [one for one in machine.log if one[0] == "ERROR"] == ([("ERROR", text)] if logged and inputs else [])
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_flag_of_the_device_is_a_finding_of_any_dump(root, raised):
+    machine = Machine(root, "seed/ascend_o2")
+    machine.run(task(outputs=[ref(X)], model_id=1, overflow=raised))
+    facts = machine.service.finish().facts
+    assert [(fact.kind, fact.op_name, fact.iteration) for fact in facts] == (
+        [("overflow", "Default/Add-op0", 0)] if raised else []
+    )
+
+
 # -- the other modes ---------------------------------------------------------------------------------------------------
 
 
