@@ -366,6 +366,12 @@ def test_operator_and_time_of_the_nano_container_are_those_of_the_files_name(nam
     assert (data.op_name, data.dump_time) == (op_name, time)
 
 
+@pytest.mark.parametrize("count", [0, 1, 6, 32])
+def test_tensors_of_the_nano_container_have_up_to_32_dimensions(count, tmp_path):
+    file = BinFile.open(write(tmp_path / "Add.Add_1.3.5.1700000000000000", nano(dims=(1,) * count)))
+    assert file.data.inputs[0].shape == (1,) * count
+
+
 def test_a_nano_header_that_ends_anywhere_names_what_is_missing():
     """Also if other bytes follow it, as the tensors do."""
     raw = nano()[8:]

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from dumpsim.core.events import GraphEvent
-from dumpsim.dump.decide import leaves_files
+from dumpsim.dump.decide import choose_parameters, leaves_files
 from dumpsim.dump.measure import host_cells
 from dumpsim.dump.modelchoice import ModelChoice
 from dumpsim.dump.summary import human_size
-from dumpsim.modes.request import Blocked, ModelRule
+from dumpsim.modes.profile import find
+from dumpsim.modes.request import Blocked, DumpRequest, ModelRule
+from tests.dump.machine import ref
 
 
 def event(op_type="Add", name="a", outputs=(1,), model="m", number=1):
@@ -29,6 +31,20 @@ def event(op_type="Add", name="a", outputs=(1,), model="m", number=1):
 def test_operators_that_leave_files(op_type, outputs, everything, models, left):
     request = SimpleNamespace(selection=SimpleNamespace(everything=everything, models=models))
     assert leaves_files(SimpleNamespace(skip_tables="ge"), request, event(op_type, outputs=outputs)) is left
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs", "names"),
+    [("none", True, []), ("weights", True, ["w"]), ("all", True, ["w", "x"]), ("weights", False, []),
+     ("all", False, [])],
+)  # fmt: skip
+def test_the_inputs_of_a_graph_with_a_file(kind, outputs, names):
+    """Parameters count as outputs; inputs without a name have none. [spec mindspore 3.10]"""
+    profile = find("seed", "gpu", {"parameters": kind})
+    weight = replace(ref(np.ones(2), name="w"), is_weight=True)
+    given, nameless = replace(weight, name="x", is_weight=False), replace(weight, name="")
+    found = choose_parameters(DumpRequest(path="/d", outputs=outputs), profile, (weight, given, nameless))
+    assert ([one.name for one in found.wanted], found.skipped) == (names, ())
 
 
 def loaded(order, *rules, **fields):

@@ -142,7 +142,7 @@ def test_the_full_dump(tmp_path):
     assert head.op_name == "Default/fc/MatMul-op0"
     assert [(entry.data_type, list(entry.shape.dim)) for entry in head.input] == [(1, [2, 3]), (2, [4])]
     assert [entry.size for entry in (*head.input, *head.output)] == [24, 8, 8]
-    assert [space.size for space in head.space] == [8]
+    assert [(space.type, space.size) for space in head.space] == [(0, 8)]
     assert payload == X.tobytes() + Y.tobytes() * 2 + bytes(8)
 
 
@@ -158,7 +158,8 @@ def test_the_lite_dump(tmp_path):
                                                     event.outputs[0].address]  # fmt: skip
     assert "507015" in head.dfx_message
     assert "kernel_name=Default/fc/MatMul-op0" in head.dfx_message
-    assert payload.startswith(X.tobytes())
+    assert payload == X.tobytes() + Y.tobytes() * 2 + bytes(8)
+    assert [(space.type, space.size) for space in head.space] == [(0, 8)]
 
 
 class Full:

@@ -11,6 +11,7 @@ import inprocess
 import numpy as np
 import pytest
 
+from dumpsim.core.irdoc import IrDoc, IrNode, SourceLine
 from dumpsim.core.record import Record
 from dumpsim.dump.findings import Fact, Findings
 from dumpsim.dump.measure import finite
@@ -198,3 +199,24 @@ def test_overflows_come_last_and_each_kind_has_its_first_place_and_its_number():
             path="", line=0,
         ),
     )  # fmt: skip
+
+
+def compiled(graph_id, line):
+    """A graph with one operator, which a line of the script made."""
+    source = SourceLine(path="net.py", line=line, end_line=line, column=0, end_column=1, code="x")
+    node = IrNode(
+        index=0, name="n", op_type="Log", prim_func=True, operands=(), operand_types=(), output=None,
+        full_name="Default/Log-op0", sources=(source,),
+    )  # fmt: skip
+    return IrDoc(name=f"kernel_graph{graph_id}", graph_id=graph_id, params=(), nodes=(node,))
+
+
+@pytest.mark.parametrize(("graph_id", "line"), [(0, 10), (1, 20), (2, 30), (None, 10), (7, 10)])
+def test_the_line_is_that_of_the_operators_own_graph(graph_id, line):
+    """Several graphs have an operator of this name; without its own graph, the first one is used."""
+    findings = Findings()
+    record = Record(op_type="Log", op_name="Default/Log-op0", io="output", slot=0, dtype="float32", shape=(),
+                    timestamp=0, graph_id=graph_id, iteration=0)  # fmt: skip
+    findings.see(record, nan=True, infinite=False)
+    docs = {number: compiled(number, 10 * number + 10) for number in range(3)}
+    assert [(fact.path, fact.line) for fact in findings.facts(docs)] == [("net.py", line)]

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dumpsim.core.abstract import TensorType
 from dumpsim.core.clock import VirtualClock
+from dumpsim.core.dtype import dtype
 from dumpsim.core.events import RunEvent
 from dumpsim.core.settings import RunSettings
 from dumpsim.core.steps import Steps
@@ -34,7 +36,9 @@ def counted(tmp_path, profile="seed/ascend_o0", *, runs=5, smaller=(), settings=
     )  # fmt: skip
     event = task(operands=[ref(X, 0), ref(X, 1)], outputs=[ref(X, 0)], model_name="m" * whole, model_id=int(whole))
     if compiled:
-        service.graph_compiled(graph())
+        constant = TensorType(dtype=dtype("float32"), shape=X.shape, constant=True)
+        compilation = graph(constants=((X, constant),))
+        service.graph_compiled(replace(compilation, constants=(ref(X, origin="constant", name="data-0"),)))
     done, code = 0, None
     for number in range(runs):
         run = RunEvent(root_graph_id=0, graph_id=0, run_count=number)
@@ -138,3 +142,15 @@ def test_without_a_directory_there_is_no_account(tmp_path):
     service = PlannedDump(info, find("seed", "ascend_o0"), DumpRequest(path=str(tmp_path / "dump"), net_name="Net"))
     assert service.finish().asked == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_constants_belong_to_no_step(tmp_path):
+    _, found = counted(tmp_path, "seed/gpu", compiled=True)
+    steps = found["counts"][""]["steps"]
+    assert [[step, types["Parameter"]] for step, types in steps if "Parameter" in types] == [
+        [None, {"files": 1, "bytes": NPY}]
+    ]
+    assert [step for step, types in steps if "Add" in types] == [0, 1]
+    assert (found["dump"]["asked"], found["dump"]["tensors"]) == (7, 7)
+    assert found["dump"]["files"] == sum(types[kind]["files"] for _, types in steps for kind in types)
+    assert found["dump"]["bytes"] == sum(types[kind]["bytes"] for _, types in steps for kind in types)

@@ -711,6 +711,60 @@ def test_strings_that_an_operator_prints_are_logged_as_an_error(root, op_type, a
     assert [one for one in machine.log if one[0] == "ERROR"] == ([("ERROR", text)] if logged and inputs else [])
 
 
+@pytest.mark.parametrize("saved", ["tensor", "statistic"])
+def test_a_tensor_takes_its_start_and_its_bytes_of_time(root, saved):
+    """25 microseconds and a nanosecond for each byte. [spec observed 1.2]"""
+    machine = Machine(root, "seed/gpu", saved_data=saved)
+    for array in (np.zeros((0, 2), np.float32), X[:0], X[:1], X, np.zeros(5, np.int8)):
+        before = machine.info.clock.now_ns
+        machine.run(task(outputs=[ref(array)]))
+        asked = array.size or saved == "statistic"  # without elements there is a row alone
+        assert machine.info.clock.now_ns - before == (25_000 + array.nbytes if asked else 0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode", "saves"),
+    [("seed/ascend_o2", 4, True), ("seed/ascend_o2", 0, False), ("seed/ascend_o2", 3, False),
+     ("seed/ascend_o0", 4, False), ("2.10/gpu", 4, False)],
+)  # fmt: skip
+def test_where_cann_saves_an_operator_that_fails(root, profile, mode, saves):
+    """Whole graphs have CANN's own dump. [spec mindspore 5.4]"""
+    machine = Machine(root, profile, op_debug_mode=mode)
+    assert machine.service.exception_path == (str(root) if saves else None)
+    assert (
+        Machine(root.parent / "other", profile, op_debug_mode=mode, support_device=[1]).service.exception_path is None
+    )
+
+
+def test_a_planned_whole_graph_leaves_out_what_is_no_kernel(root):
+    """[spec ge 2.6]"""
+    machine = Machine(root, "seed/ascend_o2", file_format="npy")
+    held = replace(ref(X, 0), read=Held(X))
+    events = [task(name, [held], [held], op_type=name, model_name="m", model_id=1) for name in ("Send", "Add", "Const")]
+    machine.plan = machine.service.plan(events)
+    assert len(planned_run(machine, 0)) == 3
+    names = [path.name.split(".")[0] for path in root.rglob("*.npy")]
+    assert names == ["Add"] * 2
+
+
+def test_a_failure_that_cann_saves_is_named(root):
+    """Only the operator that failed. [spec mindspore 5.4]"""
+    machine = Machine(root, "seed/ascend_o2", op_debug_mode=4)
+    assert machine.service.exception_path is not None
+    machine.run(task("Default/A-op0", outputs=[ref(X)], model_id=1))
+    assert (machine.service.tally.elsewhere, machine.service.finish().notes) == (False, (
+        "nothing was dumped: no operator failed",
+    ))  # fmt: skip
+    machine = Machine(root.parent / "failed", "seed/ascend_o2", op_debug_mode=4)
+    good, failed = (
+        task("Default/A-op0", outputs=[ref(X)], model_id=1),
+        task("Default/B-op0", model_id=1, error="EZ9999"),
+    )
+    machine.run(good, failed)
+    assert machine.service.why_nothing() == ""
+    assert machine.service.finish().notes == ("Default/B-op0 failed: CANN saves its tensors below extra-info",)
+
+
 @pytest.mark.parametrize("raised", [True, False])
 def test_a_flag_of_the_device_is_a_finding_of_any_dump(root, raised):
     machine = Machine(root, "seed/ascend_o2")

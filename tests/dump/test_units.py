@@ -233,3 +233,30 @@ def test_the_record_of_an_overflow_is_an_output_of_bytes(tmp_path):
     (output,) = head.output
     assert (output.data_type, output.format, list(output.shape.dim), output.size) == (4, 2, [2048], 2048)
     assert (head.op_name, len(head.input)) == ("Node_OpDebug", 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "cells"),
+    [("float32", (), None), ("bfloat16", (), [""] * 7), ("float32", ("max", "l2norm"), None),
+     ("int8", ("max", "l2norm"), [None, "NA"]), ("complex64", ("max", "l2norm"), ["NA", "NA"])],
+)  # fmt: skip
+def test_cells_that_nothing_computes(tmp_path, kind, names, cells):
+    """The processor leaves them empty, kernels write NA. [spec ge 3.7]"""
+    random = np.random.default_rng(1)
+    found = dtype(kind)
+    ref = TensorRef(
+        slot=0, dtype=found, shape=(4,), device_dtype=found, device_format="ND", device_shape=(4,), address=4096,
+        nbytes=4 * found.numpy.itemsize, read=Memory(found, (4,), random),
+    )  # fmt: skip
+    writes = WriteLog(profile=find("seed", "ascend_o2"), tally=Tally(), root=str(tmp_path), manifest=False,
+                      log=lambda *_: None)  # fmt: skip
+    unit = OperatorStatistics(statistics=RequestedStatistics(names=names), sink=Sink(), writes=writes,
+                              clock=VirtualClock())  # fmt: skip
+    unit.operator(str(tmp_path), SOURCE, [ref], [])
+    (path,) = tmp_path.iterdir()
+    title, row = path.read_text().splitlines()
+    count = len(names) or 7
+    last = row.split(",")[-count:]
+    assert title.count(",") == row.count(",")
+    for cell, expected in zip(last, cells or [None] * count, strict=True):
+        assert cell == expected if expected is not None else float(cell) > -1000

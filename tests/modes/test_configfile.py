@@ -554,12 +554,13 @@ def test_a_repeated_device_or_kernel_is_named():
     ]  # fmt: skip
 
 
-def test_kernels_are_compiled_in_their_mode_alone():
+@pytest.mark.parametrize("name", ["2.10/cpu", "seed/ascend_o0", "seed/ascend_o2"])
+def test_kernels_are_compiled_in_their_mode_alone(name):
     changes = {f"{COMMON}.kernels": ["name-regex(()"], f"{COMMON}.dump_mode": 0}
-    request, _ = load(text_of(changes), {}, find("2.10", "cpu"))
+    request, _ = load(text_of(changes), {}, find(*name.split("/")))
     assert request.selection == Selection()
     with pytest.raises(DumpConfigError):
-        load(text_of(changes | {f"{COMMON}.dump_mode": 1}), {}, find("2.10", "cpu"))
+        load(text_of(changes | {f"{COMMON}.dump_mode": 1}), {}, find(*name.split("/")))
 
 
 def test_a_request_says_only_what_is_asked_for():

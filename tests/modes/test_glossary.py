@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import dumpsim
+from dumpsim.core.codes import MEANINGS
 from dumpsim.core.errors import BadInputError
 from dumpsim.modes.configfile import fields_of
 from dumpsim.modes.glossary import Topic, explain
@@ -196,3 +197,9 @@ def test_an_unknown_word_names_the_nearest():
         with pytest.raises(BadInputError) as caught:
             explain(word)
         assert caught.value.nearest == nearest
+
+
+def test_what_helps_against_an_error_is_shown_with_its_code():
+    shown = {code: dict(explain(code)[0].facts).get("what helps", "") for code in MEANINGS}
+    assert shown == {code: meaning.help for code, meaning in MEANINGS.items()}
+    assert any(shown.values())
