@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import dumpsim
-from dumpsim.archive.tree import records
+from dumpsim.archive.sink import Sink
+from dumpsim.archive.tree import Tree, records
 from dumpsim.codecs import npy
 from dumpsim.core.abstract import ScalarType, TensorType
 from dumpsim.core.clock import WallClock
@@ -27,6 +28,7 @@ from dumpsim.core.dtype import dtype
 from dumpsim.core.errors import BadInputError, DumpConfigError, DumpWriteError
 from dumpsim.core.events import RunEvent
 from dumpsim.core.options import CompileOptions
+from dumpsim.dump.artefacts import write_metadata
 from dumpsim.dump.control import DumpControl
 from dumpsim.dump.manifest import Manifest
 from dumpsim.modes.profile import names
@@ -122,6 +124,19 @@ def test_metadata_says_target_and_version_and_copies_the_config(root):
     metadata = root / "rank_0/.dump_metadata"
     assert (metadata / "config.json").read_bytes() == b'{"device_target":"CPU","ms_version":"2.10.0"}'
     assert (metadata / "data_dump.json").read_bytes() == machine.service.request.text
+
+
+def test_copies_that_exist_are_left_with_the_vendors_warning(root):
+    """[spec mindspore 3.8]"""
+    said = []
+    tree, sink = Tree(path=str(root), rank=0, net_name="Net"), Sink()
+    for text in (b"{}", b"other"):
+        write_metadata(sink, tree, "GPU", "2.5.0", text, lambda *words: said.append(words), lambda action: action())
+    assert said == [
+        ("WARNING", function, f"The file: {tree.metadata}/{name} is already exist, skip copy it.")
+        for function, name in (("CopyMSCfgJsonToDir", "config.json"), ("CopyDumpJsonToDir", "data_dump.json"))
+    ]
+    assert Path(tree.metadata, "data_dump.json").read_bytes() == b"{}"
 
 
 def test_over_long_names_go_to_mapping_csv(root):
@@ -763,6 +778,21 @@ def test_a_failure_that_cann_saves_is_named(root):
     machine.run(good, failed)
     assert machine.service.why_nothing() == ""
     assert machine.service.finish().notes == ("Default/B-op0 failed: CANN saves its tensors below extra-info",)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "arguments", "name"),
+    [("TensorDump", {"file": "a/x"}, "a/x|Default/x-op0"), ("TensorDump", {}, "Default/x-op0"),
+     ("Add", {"file": "a/x"}, "Default/x-op0")],
+)  # fmt: skip
+def test_the_file_of_a_tensordump_comes_before_its_name(root, op_type, arguments, name):
+    """[spec mindspore 3.4]"""
+    machine = Machine(root, "2.10/ascend_o0", saved_data="statistic")
+    machine.run(task("Default/x-op0", [ref(X, 0)], [ref(X)], op_type=op_type, arguments=arguments))
+    machine.service.finish()
+    rows = list(csv.DictReader(machine.find("statistic.csv").read_text().splitlines()))
+    assert {row["Op Name"] for row in rows} == {name}
+    assert {row["Op Type"] for row in rows} == {op_type}
 
 
 @pytest.mark.parametrize("raised", [True, False])
