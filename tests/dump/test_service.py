@@ -762,6 +762,26 @@ def test_a_planned_whole_graph_leaves_out_what_is_no_kernel(root):
     assert names == ["Add"] * 2
 
 
+@pytest.mark.parametrize(("written", "shared"), [(True, False), (False, True), (True, True)])
+def test_a_planned_whole_graph_shows_operands_as_they_were(root, written, shared):
+    """Whether the kernel says that it writes the operand, or has an output in its memory."""
+    machine = Machine(root, "seed/ascend_o2", file_format="npy")
+    held = Held(X)
+    weight = replace(ref(X, 0), read=held, written=written)
+    output = replace(ref(X, 0), read=held, address=weight.address if shared else weight.address + (1 << 40))
+    event = task("Default/AssignAdd-op0", [weight], [output], model_name="m", model_id=1)
+    run = RunEvent(root_graph_id=0, graph_id=0, run_count=0)
+    machine.service.run_begin(run)
+    (follower,) = machine.service.plan([event]).begin()
+    follower.before(0, 1000)
+    held.data.view(np.float32)[:] = 9
+    follower.after(0, 1000)
+    machine.service.run_end(replace(run, run_count=1))
+    found = {path.name.split(".")[-5]: npy.read(path) for path in root.rglob("*.npy")}
+    assert np.array_equal(found["input"], X)
+    assert np.array_equal(found["output"], np.full((2, 3), 9))
+
+
 def test_a_failure_that_cann_saves_is_named(root):
     """Only the operator that failed. [spec mindspore 5.4]"""
     machine = Machine(root, "seed/ascend_o2", op_debug_mode=4)
