@@ -114,7 +114,6 @@ class Capture:
         )
         if not any(refs):
             return None, skipped
-        self.choice.use(event.full_name)
         return self.unit.plan(self.source(event, moment), *refs), skipped
 
     def failed(self, event: TaskEvent, moment: Moment) -> None:
@@ -179,7 +178,6 @@ class Capture:
         self, event: TaskEvent, moment: Moment, inputs: tuple[TensorRef, ...], outputs: tuple[TensorRef, ...]
     ) -> None:
         if inputs or outputs:
-            self.choice.use(event.full_name)
             self.unit.operator(self.location.directory(event, moment), self.source(event, moment), inputs, outputs)
 
     def _arguments(self, event: TaskEvent, moment: Moment) -> None:

@@ -161,7 +161,7 @@ def _host(ref: TensorRef, data: NDArray[Any]) -> NDArray[Any]:
             values = _converted(ref, data)
         except FormatError as error:
             raise NotDumped(f"{ref.device_format}: {error.what}") from error
-    if ref.dtype is ref.device_dtype or ref.dtype == ref.device_dtype:
+    if ref.dtype == ref.device_dtype:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(ref.dtype.numpy)

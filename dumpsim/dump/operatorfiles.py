@@ -12,7 +12,7 @@ from dumpsim.core.clock import Clock
 from dumpsim.core.errors import DumpWriteError
 from dumpsim.core.events import TensorRef, reader_of
 from dumpsim.dump.convert import graph_format
-from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write, later
+from dumpsim.dump.unit import FILE_NS, OPDEBUG, Source, Write, later
 from dumpsim.dump.writelog import WriteLog
 
 __all__ = ["OperatorFiles", "describe", "name_head"]
@@ -38,7 +38,7 @@ class OperatorFiles:
         tally = self._writes.tally
         tally.asked += len(refs)
         tally.captured += len(refs)
-        self._clock.advance(FILE_NS + sum(ref.nbytes for ref in refs) // BYTES_PER_NS)
+        self._clock.advance(FILE_NS + sum(ref.nbytes for ref in refs))
         name = _name(source.op_type, source.full_name, source, self._clock.stamp_us())
         data = _data(source, inputs, outputs, name.timestamp)
         written = self._write(directory, str(name), data, [ref.read().data for ref in refs])
@@ -55,7 +55,7 @@ class OperatorFiles:
             return later(self, source, inputs, outputs)
         header_of = HeaderPlan(_data(source, inputs, outputs, 0)).at
         size, count = sum(ref.nbytes for ref, _ in readers), len(readers)
-        cost_ns = FILE_NS + size // BYTES_PER_NS
+        cost_ns = FILE_NS + size
         clock, writes, tally, write = self._clock, self._writes, self._writes.tally, self._sink.write
 
         def dump(directory: str, iteration: int, task_id: int) -> None:

@@ -195,16 +195,12 @@ class PlannedDump(DumpService):
 def _counter(profile: Profile, request: DumpRequest) -> CountingSink:
     """Make a sink that counts files by step, according to the directories of the profile's tree."""
     root = request.path.rstrip("/")
-    models = profile.tree == "model"
-    first = models and profile.step_level
+    depth = 3 if profile.tree == "rank" else 0 if profile.step_level else 4  # of the steps in the tree
 
     def step_of(directory: str) -> int | None:
         parts = directory[len(root) + 1 :].split("/")
-        if models and not first:
-            return int(parts[-1]) if len(parts) > 4 and parts[-1].isdigit() else None
-        if models:
-            return int(parts[0]) if parts[0].isdigit() else None
-        return int(parts[-1]) if len(parts) == 4 and parts[-1].isdigit() else None
+        name = parts[depth] if len(parts) > depth else ""
+        return int(name) if name.isdigit() else None
 
     return CountingSink(step_of)
 

@@ -20,7 +20,7 @@ from dumpsim.dump.cache import Cache
 from dumpsim.dump.convert import Conversion, Converted, NotDumped, convert, device_values
 from dumpsim.dump.decide import EMPTY
 from dumpsim.dump.measure import Measured, device_cells, finite, host_cells
-from dumpsim.dump.unit import BYTES_PER_NS, FILE_NS, OPDEBUG, Source, Write
+from dumpsim.dump.unit import FILE_NS, OPDEBUG, Source, Write
 from dumpsim.dump.writelog import WriteLog
 from dumpsim.modes.profile import Profile
 from dumpsim.modes.request import DumpRequest, RequestedStatistics
@@ -112,7 +112,7 @@ class TensorFiles:
             return lambda directory, now: self.tensor(directory, now, io, _current(ref, reader))
         header = npy.header(descr, ref.shape)
         shown = self._profile.task_id == "device"
-        cost_ns = FILE_NS + ref.nbytes // BYTES_PER_NS
+        cost_ns = FILE_NS + ref.nbytes
         is_float = ref.dtype.numpy.kind == "f"
         stream, address, nbytes = source.stream_id, ref.address, ref.nbytes
         known = self._finite
@@ -227,7 +227,7 @@ class TensorFiles:
 
     def _stamp(self, source: Source, nbytes: int) -> int:
         """Return the time stamp of a tensor, after the time for writing its file."""
-        self._clock.advance(FILE_NS + nbytes // BYTES_PER_NS)
+        self._clock.advance(FILE_NS + nbytes)
         return self._clock.stamp_us() if source.timestamp is None else source.timestamp
 
     def _record(self, source: Source, io: str, ref: TensorRef, found: Converted, timestamp: int) -> Record:

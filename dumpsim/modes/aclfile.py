@@ -149,7 +149,7 @@ def _draft(data: bytes, file: str) -> Draft:
     except JsonTextError as error:
         raise _unparsed(file, str(error)) from None
     for kind, name in ((dict, "objects"), (list, "arrays")):
-        if _depth(document, kind) > _DEEPEST:
+        if _is_too_deep(document, kind):
             raise _unparsed(file, f"more than {_DEEPEST} {name} are nested")
     draft = Draft(profile=acl_profile(), document=document, environment={})
     draft.values[FILE] = file
@@ -161,16 +161,17 @@ def _unparsed(file: str, reason: str) -> DumpConfigError:
     return DumpConfigError("the file is not an ACL config", where=file, vendor=vendor, code="DS-ACL-004")
 
 
-def _depth(document: object, kind: type) -> int:
-    """Return the depth of nested values of a type, without recursion, since Python's depth is limited."""
-    deepest, pending = 0, [(document, 0)]
+def _is_too_deep(document: object, kind: type) -> bool:
+    """Return whether too many values of a type are nested, without recursion, since Python's depth is limited."""
+    pending = [(document, 0)]
     while pending:
         value, depth = pending.pop()
         depth += isinstance(value, kind)
-        deepest = max(deepest, depth)
+        if depth > _DEEPEST:
+            return True
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         pending += [(one, depth) for one in inner]
-    return deepest
+    return False
 
 
 def _refuse(draft: Draft, file: str) -> None:
