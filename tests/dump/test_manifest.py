@@ -1,5 +1,6 @@
 """The spool of the manifest: every entry, in its order, whatever their number."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -38,6 +39,24 @@ def test_all_entries_are_there_in_their_order(tmp_path, number):
     found = Manifest.model_validate(json.loads((tmp_path / "manifest.json").read_text("utf-8")))
     assert [entry.task_id for entry in found.files] == list(range(number))
     assert [entry.path for entry in found.files] == [f"Net/0/0/{index}\n\u00e4.npy" for index in range(number)]
+
+
+def temporary_files():
+    """The deleted files that this process has open."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [path for path in found if path.endswith("(deleted)")]
+
+
+def test_the_file_of_the_entries_is_open_until_the_manifest_is_written(tmp_path):
+    before, spool = len(temporary_files()), Spool()
+    for index in range(300):
+        spool.add(f"{index}.npy", "Default/Add-op0", index, 0, 4096, 1, "DefaultFormat", "x")
+    assert len(temporary_files()) == before + 1
+    spool.finish(HEAD, str(tmp_path / "manifest.json"))
+    assert len(temporary_files()) == before
 
 
 def test_a_manifest_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
