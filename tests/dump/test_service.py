@@ -754,8 +754,8 @@ def test_where_cann_saves_an_operator_that_fails(root, profile, mode, saves):
 def test_a_planned_whole_graph_leaves_out_what_is_no_kernel(root):
     """[spec ge 2.6]"""
     machine = Machine(root, "seed/ascend_o2", file_format="npy")
-    held = replace(ref(X, 0), read=Held(X))
-    events = [task(name, [held], [held], op_type=name, model_name="m", model_id=1) for name in ("Send", "Add", "Const")]
+    held, made = (replace(ref(X, 0), read=Held(X)) for _ in range(2))
+    events = [task(name, [held], [made], op_type=name, model_name="m", model_id=1) for name in ("Send", "Add", "Const")]
     machine.plan = machine.service.plan(events)
     assert len(planned_run(machine, 0)) == 3
     names = [path.name.split(".")[0] for path in root.rglob("*.npy")]
