@@ -14,6 +14,7 @@ from dumpsim.core.settings import RunSettings
 from dumpsim.core.steps import Steps
 from dumpsim.dump.info import SessionInfo
 from dumpsim.dump.planned import PlannedDump
+from dumpsim.dump.service import DumpService
 from dumpsim.modes.profile import find
 from dumpsim.modes.request import DumpRequest, RequestedStatistics
 from tests.dump.machine import graph, ref, task
@@ -22,37 +23,48 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 NPY = 128 + X.nbytes  # the header of a small tensor has 128 bytes [spec mindspore 3.5]
 
 
-def counted(tmp_path, profile="seed/ascend_o0", *, runs=5, smaller=(), settings=(), compiled=False, **changes):
-    """The account of runs of one operator with two inputs; as many as the plan wants."""
-    plan = tmp_path / "plan"
-    plan.mkdir(exist_ok=True)
-    given = {"plan": str(plan), "plan_steps": 2, "manifest": None, **dict(settings)}
-    info = SessionInfo(target="Ascend", chip="910B", clock=VirtualClock(), member=3, settings=RunSettings(**given))
-    request = DumpRequest(path=str(tmp_path / "dump"), net_name="Net", file="my.json", **changes)
+def operator(profile):
+    """A kernel with two inputs; whole graphs are models."""
     whole = profile.endswith(("o2", "ge"))
-    service = PlannedDump(
-        info, find(*profile.split("/")), request, devices=(0, 3),
-        smaller=[(name, replace(request, **fields)) for name, fields in smaller],
-    )  # fmt: skip
-    event = task(operands=[ref(X, 0), ref(X, 1)], outputs=[ref(X, 0)], model_name="m" * whole, model_id=int(whole))
+    return task(operands=[ref(X, 0), ref(X, 1)], outputs=[ref(X, 0)], model_name="m" * whole, model_id=int(whole))
+
+
+def drive(service, event, runs, *, compiled, parameters=()):
+    """Run one operator as often as the plan wants; return the number of runs and the code of the end."""
     if compiled:
         constant = TensorType(dtype=dtype("float32"), shape=X.shape, constant=True)
         compilation = graph(constants=((X, constant),))
-        service.graph_compiled(replace(compilation, constants=(ref(X, origin="constant", name="data-0"),)))
-    done, code = 0, None
+        compilation = replace(compilation, constants=(ref(X, origin="constant", name="data-0"),))
+        if service.wants(compilation):
+            service.graph_compiled(compilation)
     for number in range(runs):
         run = RunEvent(root_graph_id=0, graph_id=0, run_count=number)
         try:
             service.run_begin(run)
         except SystemExit as ending:
-            code = ending.code
-            break
-        assert service.plan([event]) is None
+            return number, ending.code
         if service.wants(event):
             service.before_task(event)
             service.after_task(event)
-        service.run_end(replace(run, run_count=number + 1))
-        done += 1
+        service.run_end(replace(run, run_count=number + 1, parameters={0: parameters}))
+    return runs, None
+
+
+def counted(tmp_path, profile="seed/ascend_o0", *, runs=5, smaller=(), settings=(), compiled=False, parameters=(),
+            **changes):  # fmt: skip
+    """The account of runs of one operator; as many as the plan wants."""
+    plan = tmp_path / "plan"
+    plan.mkdir(exist_ok=True)
+    given = {"plan": str(plan), "plan_steps": 2, "manifest": None, **dict(settings)}
+    info = SessionInfo(target="Ascend", chip="910B", clock=VirtualClock(), member=3, settings=RunSettings(**given))
+    request = DumpRequest(path=str(tmp_path / "dump"), net_name="Net", file="my.json", **changes)
+    service = PlannedDump(
+        info, find(*profile.split("/")), request, devices=(0, 3),
+        smaller=[(name, replace(request, **fields)) for name, fields in smaller],
+    )  # fmt: skip
+    event = operator(profile)
+    done, code = drive(service, event, runs, compiled=compiled, parameters=parameters)
+    assert service.plan([event]) is None
     assert code == 0
     summary = service.finish()
     assert service.finish() is summary
@@ -154,3 +166,31 @@ def test_constants_belong_to_no_step(tmp_path):
     assert (found["dump"]["asked"], found["dump"]["tensors"]) == (7, 7)
     assert found["dump"]["files"] == sum(types[kind]["files"] for _, types in steps for kind in types)
     assert found["dump"]["bytes"] == sum(types[kind]["bytes"] for _, types in steps for kind in types)
+
+
+@pytest.mark.parametrize("profile", ["seed/ascend_o0", "seed/gpu", "2.10/cpu", "seed/ascend_o2", "seed/ascend_ge"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"inputs": False}, {"statistics": RequestedStatistics(names=("max",))}, {"steps": Steps.parse("1")},
+     {"first_step": 4}, {"file_format": "bin"}, {"disabled": "there is no section"}],
+    ids=lambda changes: next(iter(changes), "all"),
+)  # fmt: skip
+def test_the_account_counts_what_the_dump_itself_writes(tmp_path, profile, changes):
+    parameters = (ref(X, name="w"),)
+    done, found = counted(tmp_path, profile, compiled=True, parameters=parameters, **changes)
+    info = SessionInfo(target="Ascend", chip="910B", clock=VirtualClock(), settings=RunSettings(manifest=None))
+    request = DumpRequest(path=str(tmp_path / "dump"), net_name="Net", file="my.json", **changes)
+    service = DumpService(info, find(*profile.split("/")), request)
+    drive(service, operator(profile), done, compiled=True, parameters=parameters)
+    summary = service.finish()
+    names = ("asked", "captured", "tensors", "rows", "files", "bytes")
+    assert {name: found["dump"][name] for name in names} == {name: getattr(summary, name) for name in names}
+    assert found["dump"]["notes"] == list(summary.notes)
+    files = [path for path in (tmp_path / "dump").rglob("*") if path.is_file()]
+    assert (len(files), sum(path.stat().st_size for path in files)) == (summary.files, summary.bytes)
+    if "steps" not in changes and "disabled" not in changes:  # the account has all steps
+        steps = [0, 1] if profile.endswith("ge") else found["measured"]  # GE counts the runs of a model itself
+        assert [step for step, _ in found["counts"][""]["steps"] if step is not None] == steps
+        amounts = [amount for _, types in found["counts"][""]["steps"] for amount in types.values()]
+        assert sum(amount["files"] for amount in amounts) == summary.files
+        assert sum(amount["bytes"] for amount in amounts) == summary.bytes
