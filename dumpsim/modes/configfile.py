@@ -79,7 +79,7 @@ def read_file(environment: Mapping[str, str]) -> tuple[str, bytes] | None:
             code="DS-CFG-082",
         )
     try:
-        return name, read_bytes(path, MAX_CONFIG, follow=True)
+        return name, read_bytes(path, MAX_CONFIG)
     except UnreadableError as error:
         raise DumpConfigError(
             f"{name!r} {error.what}",

@@ -550,6 +550,12 @@ def test_both_sides_of_the_limits(directory, items, codes):
     assert [one.level for one in found if one.level == "error"] == ["error"] * len(codes)
 
 
+@pytest.mark.parametrize(("path", "long"), [("x" * 512, False), ("x" * 513, True), ("\u00e9" * 256, False)])
+def test_a_path_has_at_most_512_bytes(directory, path, long):
+    reasons = [one.vendor for one in check_acl(text(dump_path=path)) if one.level == "error"]
+    assert ["maximum limit of 512 characters" in reason for reason in reasons] == [long]
+
+
 def test_all_that_is_wrong_with_a_config(directory):
     """Both validators go on after each error, except where it decides what the next step means. [spec ge 2.3]"""
     entry = {

@@ -13,7 +13,7 @@ from dumpsim.modes.configfile import check_all, config_schema, load, read_file
 from dumpsim.modes.environment import read_environment
 from dumpsim.modes.gesteps import check_ge_steps
 from dumpsim.modes.profile import find, names
-from dumpsim.modes.request import Blocked, DumpRequest, RequestedStatistics, Selection
+from dumpsim.modes.request import Blocked, DumpRequest, ModelRule, RequestedStatistics, Selection
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/modes/observed_configs.json").read_text())
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -335,7 +335,9 @@ def test_the_file_that_the_environment_names(tmp_path, monkeypatch):
         suffix = name.split(".")[1]
         assert refused(name) == f"[DataDump] dump config file suffix only supports json! But got:.{suffix}"
     (tmp_path / "a.json").write_bytes(b"{}")
-    assert read_file({"MINDSPORE_DUMP_CONFIG": "a.json"}) == ("a.json", b"{}")
+    (tmp_path / "link").symlink_to("a.json")  # the suffix is that of the file
+    for name in ("a.json", "link"):
+        assert read_file({"MINDSPORE_DUMP_CONFIG": name}) == (name, b"{}")
 
 
 def test_every_field_of_a_request_is_what_the_config_says():
@@ -591,6 +593,15 @@ def test_operators_by_rule_or_mark(selection, selected):
     assert [selection.mark(attrs) for attrs in marks.values()] == (
         ["", "True", "false"] if selection.marked else ["", "", ""]
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "whole"),
+    [({}, True), ({"model": "m"}, True), ({"names": ()}, False), ({"names": ("a",)}, False),
+     ({"ranges": (("a", "b"),)}, False), ({"names": ("a",), "ranges": (("a", "b"),)}, False)],
+)  # fmt: skip
+def test_a_rule_without_names_and_ranges_is_for_the_whole_model(fields, whole):
+    assert ModelRule(**fields).whole is whole
 
 
 @pytest.mark.parametrize(

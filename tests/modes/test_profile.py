@@ -178,3 +178,9 @@ def test_dumps_of_whole_graphs_are_gone_since_2_6():
             assert find(release, device, {"o2": "present"}).tree == "model"
     assert find("seed", "ascend_o2").step_level
     assert not find("seed", "ascend_ge").step_level
+
+
+@pytest.mark.parametrize(("brackets", "trailing"), [("()", True), ("()", False), ("[]", True)])
+def test_the_form_of_rows_is_that_of_the_profiles_fields(brackets, trailing):
+    found = find("seed", "gpu", {"csv_brackets": brackets, "csv_trailing": str(trailing)}).csv
+    assert (found.brackets, found.trailing_field) == (brackets, trailing)
