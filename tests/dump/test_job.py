@@ -7,7 +7,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from dumpsim.core.errors import UnreadableError
+from dumpsim.dump.announce import announce
 from dumpsim.dump.job import Account, JobAccounts, rank_text, write_json
+from dumpsim.dump.summary import Summary
 
 
 def account(rank, **changes):
@@ -127,3 +129,14 @@ def test_an_account_that_cannot_be_written_leaves_nothing(tmp_path):
     assert (tmp_path / "b.json").read_text() == '{\n "\u00e9": [\n  1\n ]\n}'
     assert (tmp_path / "b.json").stat().st_mode & 0o777 == 0o644
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_rank_leaves_its_account_where_the_launcher_looks(tmp_path, capsys, quiet, exists):
+    """Without such a directory, the dump itself prints its report."""
+    summary = Summary(path="/d/rank_0", rank=0, asked=3, captured=3, skipped=(), tensors=3, rows=0, files=4, bytes=1500,
+                      iterations=(0,))  # fmt: skip
+    announce(summary, quiet=quiet, job=str(tmp_path if exists else tmp_path / "missing"))
+    assert len(list(tmp_path.iterdir())) == exists
+    assert capsys.readouterr().err == ("" if exists or quiet else f"{summary}\n")

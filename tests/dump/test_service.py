@@ -782,6 +782,20 @@ def test_a_planned_whole_graph_shows_operands_as_they_were(root, written, shared
     assert np.array_equal(found["output"], np.full((2, 3), 9))
 
 
+@pytest.mark.parametrize("addresses", [(0, 0), (4096, 8192), (0, 4096)])
+def test_tensors_without_an_address_are_tested_for_nan_one_by_one(root, addresses):
+    """Neither size nor version of the bytes tells such tensors apart."""
+    machine = Machine(root, "seed/gpu")
+    refs = [
+        replace(ref(X, slot), read=Held(array), address=address)
+        for slot, (array, address) in enumerate(zip((X, X * np.float32(np.nan)), addresses, strict=True))
+    ]
+    machine.plan = machine.service.plan([task(outputs=refs)])
+    for run in range(2):
+        planned_run(machine, run)
+    assert [(fact.kind, fact.tensor, fact.count) for fact in machine.service.finish().facts] == [("NaN", "output.1", 2)]
+
+
 def test_a_failure_that_cann_saves_is_named(root):
     """Only the operator that failed. [spec mindspore 5.4]"""
     machine = Machine(root, "seed/ascend_o2", op_debug_mode=4)
