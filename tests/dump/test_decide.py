@@ -12,10 +12,11 @@ from dumpsim.core.events import GraphEvent
 from dumpsim.dump.decide import choose_parameters, leaves_files
 from dumpsim.dump.measure import host_cells
 from dumpsim.dump.modelchoice import ModelChoice
+from dumpsim.dump.selection import KernelChoice
 from dumpsim.dump.summary import human_size
 from dumpsim.modes.profile import find
-from dumpsim.modes.request import Blocked, DumpRequest, ModelRule
-from tests.dump.machine import ref
+from dumpsim.modes.request import Blocked, DumpRequest, ModelRule, Selection
+from tests.dump.machine import ref, task
 
 
 def event(op_type="Add", name="a", outputs=(1,), model="m", number=1):
@@ -153,3 +154,20 @@ def test_sha1_of_a_large_tensor_is_that_of_its_slices(size, whole):
     digests = "".join(hashlib.sha1(part.tobytes()).hexdigest() for part in slices)
     assert found == (digests if whole else hashlib.sha1(digests.encode()).hexdigest())
     assert host_cells(values, ("md5",)).cells == (hashlib.md5(values.tobytes()).hexdigest(),)
+
+
+def test_other_rules_are_for_models_that_are_loaded_later():
+    first, second = (Selection(models=(ModelRule(names=(name,)),)) for name in "ab")
+    choice = KernelChoice(first)
+    assert choice.selection is first
+
+    def chosen(number):
+        event = GraphEvent(doc=None, graph_id=0, root_graph_id=0, is_root=True, execution_order=("a", "b"),
+                           model_name=f"m{number}", model_id=number)  # fmt: skip
+        choice.loaded(event)
+        return [name for name in "ab" if task(name, op_type="Add", model_name=f"m{number}", model_id=number) in choice]
+
+    assert chosen(1) == ["a"]
+    choice.reselect(second)
+    assert choice.selection is second
+    assert chosen(2) == ["b"]
