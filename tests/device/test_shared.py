@@ -1,5 +1,7 @@
 """Arrays that stand in for a memory's bytes, against a memory that copies them at once."""
 
+import mmap
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,6 +118,24 @@ def test_discarded_bytes_read_as_zero_and_let_their_array_go():
     assert set(buffer.bytes()[pages]) == {0}
     assert set(buffer.bytes()[:16]) == {1}  # a part of a page, which stays
     assert guard.bytes()[0] == 0xCD
+
+
+@pytest.mark.parametrize("before", [512, 8192, 9216])
+@pytest.mark.parametrize("shared", [(0, 1, 2), (0, 2), (1,)])
+def test_only_the_whole_pages_of_what_is_discarded_are_lost(before, shared):
+    memory = Memory(1 << 20)
+    blocks = [memory.allocate(size) for size in (before, 5 * mmap.PAGESIZE, 6 * mmap.PAGESIZE)]
+    for number, block in enumerate(blocks):
+        values = frozen(np.full(block.size, number + 1))
+        block.share(values) if number in shared else block.write(values)
+    memory.discard(blocks[1])
+    start = blocks[1].address - BASE_ADDRESS
+    first, last = -(-start // mmap.PAGESIZE), (start + blocks[1].size) // mmap.PAGESIZE
+    expected = np.full(blocks[1].size, 2)
+    expected[first * mmap.PAGESIZE - start : last * mmap.PAGESIZE - start] = 0
+    assert blocks[1].bytes().tolist() == expected.tolist()
+    assert [set(blocks[at].bytes()) for at in (0, 2)] == [{1}, {3}]
+    assert [block.shared is not None for block in blocks] == [0 in shared, False, 2 in shared]
 
 
 def test_a_write_over_freed_memory_shows_there_and_not_in_the_array():

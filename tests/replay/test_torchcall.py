@@ -160,27 +160,53 @@ REDUCTIONS = settings(reduction=("mean", "sum", "none"))
 TRIED = {
     "GELU": settings(approximate=("none", "tanh")), "Softmax": settings(dim=(-1, 1, 0, -2)),
     "LogSoftmax": settings(dim=(-1, 1, 0, -2)), "MaxPool2d": POOLS, "AvgPool2d": POOLS,
+    "AdaptiveAvgPool2d": settings(output_size=(1,)),
     "CrossEntropyLoss": settings(reduction=("mean", "sum"), label_smoothing=(0.0, 0.1)),
     "MSELoss": REDUCTIONS, "L1Loss": REDUCTIONS, "SmoothL1Loss": REDUCTIONS, "BCELoss": REDUCTIONS,
     "BCEWithLogitsLoss": REDUCTIONS,
 }  # fmt: skip
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize(("name", "setting"), [(name, one) for name, found in TRIED.items() for one in found])
-def test_a_module_whose_settings_were_not_dumped_is_tried_with_usual_ones(tmp_path, name, setting):
+# one beside the usual ones
+UNUSUAL = [
+    ("Softmax", {"dim": 2}), ("LogSoftmax", {"dim": 2}), ("AdaptiveAvgPool2d", {"output_size": 2}),
+    *((pool, {"kernel_size": 2, **one}) for pool in ("MaxPool2d", "AvgPool2d") for one in (
+        {"kernel_size": 1}, {"kernel_size": 4}, {"stride": 3})),
+    ("MaxPool2d", {"kernel_size": 2, "dilation": 2}), ("AvgPool2d", {"kernel_size": 2, "count_include_pad": False,
+                                                                    "padding": 1}),
+    *(("CrossEntropyLoss", one) for one in ({"reduction": "none"}, {"label_smoothing": 0.2}, {"label_smoothing": 1.0})),
+    ("SmoothL1Loss", {"beta": 0.5}),
+]  # fmt: skip
+
+
+def made_of(name, setting):
+    """What a module of torch is given, and what it makes of it."""
     import torch
 
     generator = torch.Generator().manual_seed(5)
-    x, y = (torch.rand((2, 3, 7, 7), generator=generator) for _ in range(2))
+    shape = (2, 3, 2, 3, 4) if "Softmax" in name else (2, 3, 7, 7)  # dimensions -1, 1, 0 and -2 are different ones
+    x, y = (torch.rand(shape, generator=generator) for _ in range(2))
     given = [x] if "Pool" in name or name in ("GELU", "Softmax", "LogSoftmax") else [x, y]
     if name == "CrossEntropyLoss":
         given = [x[:, :, 0, 0], torch.tensor([2, 0])]
-    made = getattr(torch.nn, name)(**setting)(*given)
-    inputs = [(str(at), value.numpy()) for at, value in enumerate(given)]
-    for value, verdict in ((made, "ok"), (made + 0.7 * made.abs().max(), None)):
-        (call,) = calls(tmp_path / str(verdict), f"NN_{name}", inputs, [value.numpy()])
+    return [(str(at), one.numpy()) for at, one in enumerate(given)], getattr(torch.nn, name)(**setting)(*given).numpy()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "setting"), [(name, one) for name, found in TRIED.items() for one in found])
+def test_a_module_whose_settings_were_not_dumped_is_tried_with_usual_ones(tmp_path, name, setting):
+    inputs, made = made_of(name, setting)
+    for value, verdict in ((made, "ok"), (made + np.float32(0.7) * np.abs(made).max(), None)):
+        (call,) = calls(tmp_path / str(verdict), f"NN_{name}", inputs, [value])
         assert (torch_evidence(None, call).verdict == "ok") == (verdict == "ok")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "setting"), UNUSUAL)
+def test_a_module_with_unusual_settings_has_no_evidence(tmp_path, name, setting):
+    inputs, made = made_of(name, setting)
+    (call,) = calls(tmp_path, f"NN_{name}", inputs, [made])
+    assert torch_evidence(None, call) == Evidence.skip("its recorded arguments do not give its results")
 
 
 def test_calls_without_values_and_calls_of_others_are_not_recomputed(tmp_path):
