@@ -57,7 +57,7 @@ def _all_like_first(op: Operator) -> Scheme:
 
 
 def _like_first(op: Operator, whole: Sequence[int], why: str = "") -> Scheme:
-    """Cut like the first operand; the axes `whole` must not be cut, and outputs may lack them."""
+    """Cut like the first operand; the axes `whole` must not be cut, and outputs may lack those at the end."""
     cuts = op.strategy[0]
     for axis in whole:
         if cuts[axis] != 1:
@@ -67,15 +67,8 @@ def _like_first(op: Operator, whole: Sequence[int], why: str = "") -> Scheme:
     for row in op.strategy:
         own = labels[len(labels) - len(row) :]
         inputs.append([None if count == 1 else label for label, count in zip(own, row, strict=True)])
-    outputs = [_output_labels(labels, op.shapes[0], shape, whole) for shape in op.outputs]
+    outputs = [labels[: len(shape)] for shape in op.outputs]  # only the last axes may be missing
     return Scheme(matrix=_matrix(cuts), inputs=inputs, outputs=outputs)
-
-
-def _output_labels(labels: list[str], shape: Sequence[int], output: Sequence[int], whole: Sequence[int]) -> Labels:
-    if len(output) == len(shape):
-        return labels
-    gone = {axis % len(shape) for axis in whole}
-    return [label for axis, label in enumerate(labels) if axis not in gone][: len(output)]
 
 
 def _last_whole(op: Operator) -> Scheme:

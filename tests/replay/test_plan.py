@@ -279,6 +279,8 @@ def shown(values):
         ("Concat", [X, Y, AXIS], (), [(X, Y), 1]),
         ("Concat", [X, Y, 1], (), [(X, Y), 1]),
         ("Concat", [X, Y, AXIS], (False, False, True), [(X, Y), 1]),
+        ("Concat", [X, Y, X[0, :1]], (), [(X, Y, X[0, :1]), 0]),  # floats are never an axis
+        ("Concat", [np.int64([1, 2]), np.int64([3, 4])], (), [(np.int64([1, 2]), np.int64([3, 4])), 0]),
         ("AddN", [X, Y, X], (), [(X, Y, X)]),
         ("Cast", [X], (), [X, FLOAT]),
         ("Cast", [X, BOOL], (False, True), [X, FLOAT]),
