@@ -30,7 +30,7 @@ from dumpsim.replay.call import Absent, Call, Constant, arrange, attrs_of, bound
 from dumpsim.replay.guess import guesses
 from dumpsim.replay.irconstant import Unparsable
 from dumpsim.replay.kernel import Computed, Refusal, as_on_cpu, compute
-from dumpsim.replay.measure import Measured, measure
+from dumpsim.replay.measure import Measured, measure, whole_numbers
 from dumpsim.replay.slope import MACHINES, ROUGH, Machine
 from dumpsim.replay.unit import unit
 
@@ -407,4 +407,4 @@ def _chosen(
         return found
     places = [one.astype(np.int64) if one.ndim == x.ndim else np.expand_dims(one, axis) for one in (own, other)]
     a, b = (np.take_along_axis(x, one, axis).reshape(own.shape) for one in places)
-    return measure(np.where(a == b, other, own), Computed(other, 0.0), other.dtype.name, 0.0)
+    return whole_numbers(np.where(a == b, other, own), other)

@@ -9,7 +9,7 @@ import numpy as np
 from dumpsim.replay.kernel import Computed
 from dumpsim.replay.unit import largest, rounded, smallest, unit
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "measure", "whole_numbers"]
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +65,7 @@ def measure(dumped: Array, computed: Computed, kind: str, unit_computed: float, 
     if "c" in (dumped.dtype.kind, computed.value.dtype.kind):
         return _of_parts(dumped, computed, kind, unit_computed, factor)
     if computed.value.dtype.kind != "f":
-        return _whole(dumped, computed.value)
+        return whole_numbers(dumped, computed.value)
     worst = Measured(0.0, 0.0)
     outside = 0
     flat, value = dumped.reshape(-1), computed.value.reshape(-1)
@@ -124,7 +124,7 @@ def _errors(own: Array, value: Array, bound: Array, kind: str, *, rounds: bool) 
         return np.where(np.isnan(error), inf, error), allowed
 
 
-def _whole(dumped: Array, value: Array) -> Measured:
+def whole_numbers(dumped: Array, value: Array) -> Measured:
     """Compare integers and booleans, which are equal or wrong."""
     a, b = dumped.reshape(-1), value.reshape(-1)
     differs = np.flatnonzero(a != b)

@@ -98,6 +98,8 @@ CALLS = [
     ("NN_Softmax", [("0", X)], [np.exp(X) / np.exp(X).sum(0)], "ok"),
     ("NN_Softmax", [("0", X)], [np.exp(X) / np.exp(X).sum(1, keepdims=True)], "ok"),
     ("NN_LogSoftmax", [("0", X)], [X - np.log(np.exp(X).sum(0))], "ok"),
+    # without an axis, of which torch warns
+    ("Functional_softmax", [("0", X)], [np.exp(X) / np.exp(X).sum(1, keepdims=True)], "ok"),
     ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y).sum()], "ok"),
     ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y).mean()], "ok"),
     ("NN_MSELoss", [("0", X), ("1", Y)], [np.square(X - Y)], "ok"),
