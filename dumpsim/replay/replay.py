@@ -163,11 +163,11 @@ class Work:
 
     def result(self, rows: Iterable[Row]) -> Replay:
         """Return the replay with these rows, the worst first."""
-        ranked = sorted(rows, key=lambda row: (_ORDER[row.verdict], -row.excess, -(row.error or 0.0)))
+        ranked = sorted(rows, key=lambda row: (_ORDER.index(row.verdict), -row.excess, -(row.error or 0.0)))
         return Replay(rows=tuple(ranked), unreadable=tuple(self.unreadable))
 
 
-_ORDER = {"suspect": 0, "ok": 1, "skipped": 2}
+_ORDER = ("suspect", "ok", "skipped")
 
 
 def _judged(calls: Sequence[Call], *, factor: float) -> list[Evidence]:

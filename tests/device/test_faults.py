@@ -72,6 +72,15 @@ def test_what_is_not_said_of_a_fault(given, rest):
             make_plan([less])
 
 
+@pytest.mark.parametrize(("given", "rest"), LEAST)
+def test_a_plan_does_not_change(given, rest):
+    plan = make_plan([given])
+    assert hash(plan.faults[0]) == hash(make_plan([given]).faults[0])
+    for holder, name in ((plan.faults[0], "rank"), (plan, "faults")):
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(holder, name, ())
+
+
 LEAST_OF = {given["kind"]: given for given, _ in LEAST}
 # the last number that is allowed, and the next one, which is not
 BOUNDS = [
