@@ -249,3 +249,13 @@ def test_results_of_other_types_become_float32_by_value(kind, times):
     assert got.dtype == np.float32
     assert got.tolist() == [0.0, 1.0, 2.0, 1000.0, 30000.0] * times
     assert not overflowed
+
+
+@pytest.mark.parametrize("kind", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+def test_how_a_double_is_rounded_does_not_depend_on_those_beside_it(kind):
+    eps = float(ml_dtypes.finfo(kind).eps)
+    few = np.concatenate([1 + (at + 0.5) * eps + np.array([0, 2.0**-40, -(2.0**-40)]) for at in range(4)])
+    alone = to_half(few, kind)
+    assert to_half(np.tile(few, 1000), kind).tobytes() == np.tile(alone, 1000).tobytes()
+    if kind == np.float16:
+        assert ((alone.astype(np.float64) - 1) / eps).tolist() == [0, 1, 0, 2, 2, 1, 2, 3, 2, 4, 4, 3]
