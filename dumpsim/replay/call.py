@@ -464,7 +464,6 @@ def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind
     """
     values = list(values)
     names = definition.operands
-    known = bool(host)
     if definition.name in _TUPLES:
         rest = len(names) - 1
         tail = 0
@@ -475,7 +474,7 @@ def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind
             tail += 1
         cut = len(values) - tail
         values = [tuple(values[:cut]), *values[cut:]]
-        host = [False, *(host[cut:] if known else ())]
+        host = ()  # the names of what follows tell
     found: list[Any] = []
     for at, name in enumerate(names):
         if name in _BY_OUTPUT:
@@ -488,8 +487,7 @@ def arrange(definition: OpDef, values: Sequence[Any], host: Sequence[bool], kind
             found.append(definition.defaults[place])
             continue
         value = values[at]
-        setting = host[at] if known and at < len(host) else False
-        if isinstance(value, np.ndarray) and (setting or name in _HOST):
+        if isinstance(value, np.ndarray) and (name in _HOST or (at < len(host) and host[at])):
             value = _plain(value)
         found.append(value)
     return tuple(found)

@@ -81,3 +81,17 @@ def test_the_peak_is_the_highest_end_that_was_ever_taken():
     space.give(second)
     space.take(5)
     assert space.peak == 30
+
+
+@pytest.mark.parametrize("fit", ["best", "first"])
+@pytest.mark.parametrize("order", [(0, 10), (10, 0)])
+def test_a_hole_that_was_filled_leaves_nothing_between_its_neighbours(fit, order):
+    space = Space(CAPACITY, fit=fit)
+    assert [space.take(size) for size in (10, 10, CAPACITY - 20)] == [0, 10, 20]
+    for start in order:
+        space.give(start)
+        assert space.take(10) == start
+    for start in reversed(order):
+        space.give(start)
+    assert space.largest_hole == 20
+    assert space.take(20) == 0

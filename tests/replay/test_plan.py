@@ -281,6 +281,9 @@ def shown(values):
         ("Concat", [X, Y, AXIS], (False, False, True), [(X, Y), 1]),
         ("Concat", [X, Y, X[0, :1]], (), [(X, Y, X[0, :1]), 0]),  # floats are never an axis
         ("Concat", [np.int64([1, 2]), np.int64([3, 4])], (), [(np.int64([1, 2]), np.int64([3, 4])), 0]),
+        ("Add", [X, np.int64([2, 3])], (False, True), [X, (2, 3)]),
+        ("Add", [np.int64([2, 3]), X], (True, False), [(2, 3), X]),
+        ("Add", [X, np.int64([2, 3])], (False, False), [X, np.int64([2, 3])]),
         ("AddN", [X, Y, X], (), [(X, Y, X)]),
         ("Cast", [X], (), [X, FLOAT]),
         ("Cast", [X, BOOL], (False, True), [X, FLOAT]),
