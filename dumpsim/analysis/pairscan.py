@@ -322,8 +322,6 @@ class PairScan(Scan):
 
     def _gradients(self, detached: set[str]) -> None:
         """Assign the incoming gradient of a call to the backward of the calls that read its result."""
-        if not any(tensor.error > 0 or tensor.kinds for run in self._backward for tensor in run.tensors):
-            return
         back = {call_of(run.operator): run for run in self._backward}
         forward = {call_of(run.operator): run for run in self._forward}
         read = self._readers()

@@ -11,6 +11,7 @@ from dumpsim.core.events import Follower
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.faults import make_plan
 from dumpsim.ops.opdef import OpDef
+from dumpsim.ops.table import find
 
 RUNS = 7
 
@@ -112,7 +113,9 @@ OPS = {
         _op("Unset", lambda x: x + 1, unwritten={"Ascend": (0,), "CPU": (0,)}),
         _op("Scaled", lambda x, factor: x * factor, ("x", "factor")),
         _op("Step", _step, ("weight", "gradient", "rate"), updates=(0,), alias={0: 0}, side_effect="mem"),
+        _op("Chosen", lambda x: x[x > 9]),
         _op("Reshape", lambda x, shape: x.reshape(shape), ("x", "shape"), view=True, alias={0: 0}),
+        find("AllReduce"),
     )
 }
 
@@ -148,6 +151,18 @@ def viewed(b):
     return b.op("Neg", view)
 
 
+def chosen(b):
+    """A result whose shape depends on the values."""
+    total = b.op("Add", b.input("x", (2, 3)), b.input("y", (2, 3)))
+    return b.op("Neg", b.op("Chosen", total, shape=(-1,)), shape=(-1,))
+
+
+def reduced(b):
+    total = b.op("Add", b.input("x", (2, 3)), b.input("y", (2, 3)))
+    return b.op("Neg", b.op("AllReduce", total, group="hccl_world_group", op="sum"))
+
+
+UNPLANNED = {"chosen": chosen, "reduced": reduced}
 NETS = {
     "chain": chain, "large": large, "counted": single("Counted"), "looked": single("Looked"), "unset": single("Unset"),
     "scaled": single("Scaled", 2.5), "updated": updated, "viewed": viewed,
@@ -169,7 +184,7 @@ def watch(net, machine):
 
     def run(name, chip, level, engine, tap, environment=(), faults=()):
         b = net()
-        made = NETS[name](b)
+        made = {**NETS, **UNPLANNED}[name](b)
         for node in _nodes(made):
             if node.op_type in OPS and node not in b.order:
                 b.order.append(node)
@@ -232,6 +247,18 @@ def test_runs_with_a_fault_plan_or_skipped_kernels_have_no_plan(watch, level, en
     slow, fast = Watcher(), Planner()
     wanted = watch("chain", "910B", level, engine, slow, environment, faults)
     assert watch("chain", "910B", level, engine, fast, environment, faults) == wanted
+    assert fast.log == slow.log
+    assert fast.plans == []
+
+
+@pytest.mark.parametrize(("chip", "level"), [("CPU", "O0"), ("910B", "O0"), ("910B", "O2")])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [("chosen", "numpy"), pytest.param("chosen", "torch", marks=pytest.mark.torch), ("reduced", "numpy")],
+)
+def test_runs_with_results_of_other_shapes_or_with_collectives_have_no_plan(watch, name, chip, level, engine):
+    slow, fast = Watcher(), Planner()
+    assert watch(name, chip, level, engine, slow) == watch(name, chip, level, engine, fast)
     assert fast.log == slow.log
     assert fast.plans == []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dumpsim.core.communicator import Call
-from dumpsim.core.errors import BadInputError, CollectiveError, UnsupportedError
+from dumpsim.core.errors import BadInputError, CollectiveError, DeviceError, UnsupportedError
 from dumpsim.core.settings import RunSettings
 from dumpsim.device.chip import chip
 from dumpsim.device.device import Device
@@ -248,7 +248,7 @@ def failures(main, ranks=3, **settings):
             found[current().rank] = error
             raise
 
-    with pytest.raises((CollectiveError, BadInputError)) as raised:
+    with pytest.raises((DeviceError, BadInputError)) as raised:
         launch(run, ranks=ranks, settings=RunSettings(**settings))
     return found, raised.value
 
@@ -431,3 +431,35 @@ def test_a_message_that_comes_too_late():
     found, _ = failures(main, ranks=2)
     assert isinstance(found[1], CollectiveError)
     assert found[1].rank == 0
+
+
+def test_a_receiver_whose_sender_is_killed():
+    """It learns why no message comes, instead of that the ranks wait for each other."""
+
+    def main():
+        m = machine()
+        if not current().rank:
+            m.communicator.die("a fault killed it")
+        m.run("hccl_world_group", "Receive", root=0, expected=(("int32", (4,)),))
+
+    found, _ = failures(main, ranks=2)
+    assert found[1].rank == 0
+    assert "rank 0: it has failed: " in str(found[1])
+    assert "a fault killed it" in str(found[1])
+
+
+def test_a_group_with_other_members_fails_for_the_ranks_that_wait_in_it():
+    def main():
+        m, rank = machine(), current().rank
+        members = [0, 1] if rank else [1, 0]
+        if not rank:
+            m.communicator.create("g", members)
+            m.run("g", "AllReduce", part(0), reduce="sum")
+        else:
+            with pytest.raises(BadInputError, match="group 'g'"):
+                m.communicator.create("g", members)
+
+    found, _ = failures(main, ranks=2)
+    assert list(found) == [0]
+    assert found[0].rank == 1
+    assert "it has failed: group 'g': it has the ranks [1, 0] at rank 0 and [0, 1] at rank 1" in str(found[0])

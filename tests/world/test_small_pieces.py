@@ -165,6 +165,25 @@ def test_the_end_of_a_rank_stops_the_others_unless_it_was_killed():
     assert one._reason() == "rank 0 has raised KeyError"
 
 
+def test_a_rank_that_waits_again_after_an_error_between_turns_is_stopped_again():
+    class Broken(RankContext):
+        def resume(self, state=None):
+            raise OSError("its directory is gone")
+
+    def waits():
+        for _ in range(2):
+            with pytest.raises(RankStopped, match=r"^rank 0 is stopped: the launch was interrupted$"):
+                hosts.switch(0)
+        done.append(True)
+
+    hosts, world, done = RankHosts(), World(2), []
+    hosts.add(RankContext(rank=0, size=2, world=world), waits)
+    hosts.add(Broken(rank=1, size=2, world=world), list)
+    with pytest.raises(OSError, match="its directory is gone"):
+        hosts.run()
+    assert done == [True]
+
+
 def test_a_rank_dies_as_a_killed_process_does(monkeypatch):
     done = []
     one = object.__new__(Client)

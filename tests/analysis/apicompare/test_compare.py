@@ -164,6 +164,17 @@ def test_statistics_have_a_verdict_too(tmp_path, rtol, passes):
     assert api_dump_compare(origin, target, rtol=rtol).passes is passes
 
 
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("theirs", [False, True])
+def test_arrays_are_compared_where_both_dumps_have_them(tmp_path, ours, theirs):
+    origin = dump(tmp_path / "a", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), npy=ours)
+    target = dump(tmp_path / "b", "torch", call("NN_ReLU_0", ramp(0), ramp(1)), npy=theirs)
+    result, _ = compare_api_dumps(origin, target)
+    assert (result.directories is not None) == (ours and theirs)
+    assert ("npy files not found, use pkl files to compare." in result.notes) == (not (ours and theirs))
+    assert result.passes
+
+
 def test_info_files_of_1_0_18_and_other_ranks(tmp_path):
     records = call("NN_ReLU_0", ramp(0), ramp(1))
     newer = dump(tmp_path / "a", "torch", records, suffix="csv", rank="rank3", extra=([], 1.5))
