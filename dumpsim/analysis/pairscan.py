@@ -215,7 +215,7 @@ class PairScan(Scan):
         if basis == "order":
             return self._worst
         reads = self._reads(run.operator)
-        return max((self._errors.get(name, 0.0) for name in reads), default=0.0)
+        return max((self._errors[name] for name in reads if name in self._errors), default=0.0)
 
     # -- the end of an iteration
 

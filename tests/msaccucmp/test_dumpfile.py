@@ -205,3 +205,12 @@ def test_an_npy_file_is_one_output(tmp_path):
     with pytest.raises(ToolError) as caught:
         DumpFile.open(str(path))
     assert caught.value.status is Status.INVALID_DUMP_DATA
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float32", "bool", "int64"])
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (0, 3)])
+def test_an_npy_file_holds_the_array_itself(tmp_path, dtype, shape):
+    values = np.arange(6).astype(dtype)[: int(np.prod(shape))].reshape(shape)
+    np.save(tmp_path / "x.npy", values)
+    (found,) = DumpFile.open(str(tmp_path / "x.npy")).outputs
+    np.testing.assert_array_equal(found.array(), values, strict=True)

@@ -1,5 +1,6 @@
 """Collectives of local ranks as operators: in PYNATIVE, asynchronous, and in graphs."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -359,6 +360,53 @@ def test_a_collective_of_a_graph_that_one_rank_does_not_call_names_the_line_of_t
     with pytest.raises(CollectiveError) as caught:
         launch(main, ranks=3)
     assert f"{__file__}:{line}" in "\n".join([str(caught.value), *caught.value.__notes__])
+
+
+class Inputs:
+    """A tap that keeps what tasks read."""
+
+    def __init__(self):
+        self.seen = []
+
+    def wants(self, event):
+        return getattr(event, "op_type", "") == "AllReduce"
+
+    def before_task(self, event):
+        self.seen.append(np.array(event.operands[0].read()).view(np.float32).reshape(4, 3))
+
+    def after_task(self, event):
+        self.seen.append("after")
+
+
+@pytest.mark.parametrize("calls", [2, 3])
+def test_what_a_collective_of_a_graph_reads_is_seen_before_the_others_arrive(calls):
+    import dumpsim.frontends.mindspore as ms
+    from dumpsim.frontends.mindspore import nn, ops
+    from dumpsim.frontends.mindspore.communication import init
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.total = ops.AllReduce()
+
+        def construct(self, x):
+            return self.total(x + 1)
+
+    taps = [Inputs() for _ in range(3)]
+
+    def main():
+        ms.set_context(mode=ms.GRAPH_MODE)
+        init()
+        rank = current().rank
+        session().add_tap(taps[rank])
+        if rank < calls:
+            Net()(ms.Tensor(part(rank))).asnumpy()
+
+    with pytest.raises(CollectiveError) if calls < 3 else nullcontext():
+        launch(main, ranks=3)
+    for rank, tap in enumerate(taps[:calls]):
+        np.testing.assert_array_equal(tap.seen[0], part(rank) + 1)
+        assert tap.seen[1:] == (["after"] if calls == 3 else [])
 
 
 def test_a_single_rank_computes_the_collective_itself():

@@ -191,3 +191,16 @@ def test_what_nobody_knows_an_extent_of_takes_as_many_rows_as_its_operands_have_
     b.order = [one, other, total, places]
     plan = plan_graph(b.kernel_graph(places), chip("910B"), CompileOptions(), find)
     assert [place.bound for call in plan.calls for place in call.outputs] == [8, 12, (8 + 12) * 2, 40 * 2]
+
+
+@pytest.mark.parametrize(("model", "engines"), [(0, ["aicore", "aicore"]), (1, ["aicore", "aicpu"])])
+def test_a_whole_graph_runs_kernels_of_wide_numbers_on_the_ai_cpu(net, model, engines):
+    """[spec parallel 4.1]; a kernel that is launched by itself is one of its operator's engine."""
+    from dumpsim.ops.table import find
+
+    b = net()
+    narrow, wide = (b.op("MatMul", *(b.input(f"{kind}_{at}", (2, 2), kind) for at in range(2)), False, False, kind=kind)
+                    for kind in ("float32", "float64"))  # fmt: skip
+    graph = replace(b.kernel_graph(b.op("MakeTuple", narrow, wide)), model_id=model)
+    plan = plan_graph(graph, chip("910B"), CompileOptions(), find)
+    assert [call.engine for call in plan.calls] == engines

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from contextvars import ContextVar, copy_context
 
 import numpy as np
@@ -205,6 +206,21 @@ def test_the_first_error_is_raised_with_its_rank_and_the_others_end():
     assert caught.value.__notes__ == ["raised in rank 2 of 4"]
     text = "rank {} is stopped: rank 2 has raised ValueError"
     assert ended == [2, (0, text.format(0)), 0, (1, text.format(1)), 1, (3, text.format(3)), 3]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_the_ranks_share_is_closed_after_all_of_them_however_they_end(fails):
+    done = []
+
+    def step():
+        current().world.at_close(lambda: done.append("world"))
+        current().at_close(lambda: done.append(current().rank))
+        if fails and current().rank == 1:
+            raise ValueError("bad luck")
+
+    with pytest.raises(ValueError, match="bad luck") if fails else nullcontext():
+        launch(step, ranks=2)
+    assert done == [0, 1, "world", "world"]
 
 
 def test_ranks_that_have_not_started_do_not_start():

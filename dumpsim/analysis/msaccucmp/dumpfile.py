@@ -107,7 +107,7 @@ class Tensor:
         """
         if self.dtype not in DECODED:
             raise ToolError(Status.INVALID_DATA_TYPE, f"The output data type ({_number(self.dtype)}) does not support.")
-        if self.raw.dtype != np.uint8 or (self.dtype == "uint8" and self.raw.ndim != 1):
+        if self.raw.dtype != np.uint8 or self.raw.ndim != 1:  # of an npy file
             return self.raw
         if self.dtype == "undefined":
             return self.raw.view(np.int8)

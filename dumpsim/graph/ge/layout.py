@@ -322,9 +322,7 @@ def _holds_tensors(abstract: Abstract) -> bool:
 
 
 def _origin(value: Value) -> Value:
-    """Return the value whose tensor a value is, possibly converted."""
-    while isinstance(value, Node) and (
-        value.op_type in _THROUGH or value.definition is TRANS_DATA or value.definition is BACKEND_CAST
-    ):
+    """Return the value whose tensor an ordering node passes on."""
+    while isinstance(value, Node) and value.op_type in _THROUGH:
         value = value.operands[0]
     return value

@@ -87,7 +87,7 @@ class Branches:
             label = LABELS[kind] + function.label
             closure = None if waiting is not None else self._closure(node, at, kind, label, rest)
             into = waiting[at] if waiting is not None else None
-            origins = control_of(node).origins if waiting is None and closure is None else ()
+            origins = control_of(node).origins if closure is None else ()
             name = (origins[at].name, str(block.output.abstract)) if origins else None
             if name is not None and name in self._sides:
                 self._nodes.keep(node)
@@ -110,7 +110,7 @@ class Branches:
         else:
             switch = self._nodes.made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
             call = self._nodes.call(switch, [], abstract, function)
-        if node.control is not None and node.control.joins:
+        if control_of(node).joins:
             self._form.joined.add(id(call))
         self._nodes.put_call(node, call, len(node.abstract.items))
 
@@ -151,7 +151,7 @@ class Branches:
             sides.append(side)
         switch = self._nodes.made("Switch", [condition, *map(as_constant, sides)], FunctionType(), function)
         call = self._nodes.call(switch, [], abstract, function)
-        if node.control is not None and node.control.joins:
+        if control_of(node).joins:
             self._form.joined.add(id(call))
         if backward is not None:
             self._backwards[id(backward)] = call, [side.gradient for side in sides if side.gradient is not None]

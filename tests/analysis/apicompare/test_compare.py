@@ -148,6 +148,15 @@ def test_a_gradient_is_made_by_the_backward_before_it(tmp_path):
     assert "(a gradient that the backward of Torch_matmul_0 made)" in str(first)
 
 
+def test_a_result_that_differs_is_no_gradient_that_its_reader_made(tmp_path):
+    def step(result):
+        return [*call("NN_ReLU_0", ramp(0), result), *call("NN_Sigmoid_0", result, ramp(2))]
+
+    origin = dump(tmp_path / "a", "torch", step(ramp(1)), npy=True)
+    first = api_dump_compare(origin, dump(tmp_path / "b", "torch", step(ramp(5)), npy=True)).first
+    assert (first.origin, first.cause, first.maker) == ("NN_ReLU_0_forward_output", "operator", "")
+
+
 def test_tables_name_the_extra_that_they_need(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     one = dump(tmp_path, "torch", call("NN_ReLU_0", ramp(0), ramp(1)))

@@ -148,6 +148,27 @@ def test_replicas_share_their_bytes_until_one_of_them_is_written(ranks):
     assert after[1][0] == [0, 0.5, 0.5, 0.5]
 
 
+class Sum(nn.Cell):
+    def __init__(self, dtype):
+        super().__init__()
+        self.weight = Parameter(Tensor(np.ones(6, dtype)), name="weight")
+
+    def construct(self, x):
+        return x + self.weight
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "int32", "float64"])
+def test_weights_of_each_number_type_share_their_bytes(ranks, dtype):
+    def run():
+        ms.set_context(mode=ms.GRAPH_MODE, device_target="Ascend")
+        return Sum(dtype), Sum(dtype)(Tensor(np.full(6, 2, dtype))).asnumpy()
+
+    assert [out.tolist() for _, out in ranks(run)] == [[3] * 6] * 3
+    first, *others = (each["weight"].shared for each in ranks(weights))
+    assert first is not None
+    assert all(other is first for other in others)
+
+
 def test_an_operator_of_pynative_takes_its_own_bytes_of_a_shared_weight(ranks):
     nets = [net for net, _ in ranks(built)]
 

@@ -108,6 +108,20 @@ def test_a_weight_is_converted_again_after_its_update(net, o0):
     assert sum("(x)" in line and line.startswith("trans_Cast") for line in order) == 1
 
 
+@pytest.mark.parametrize("ordering", ["Depend", "Load"])
+def test_a_weight_behind_an_ordering_node_is_converted_again_after_its_update(net, o0, ordering):
+    x, w = net.input("x", (4, 4)), net.weight("w", np.ones((4, 4), np.float32))
+    read = Node(op_type=ordering, operands=[w, net.state(x)], abstract=w.abstract)
+    before, again = (net.op("MatMul", x, read, False, False) for _ in range(2))
+    assign, after = net.op("Assign", w, x), net.op("MatMul", x, read, False, False)
+    net.give(before, again, assign, after)
+    order = laid_out(net, (before, again, assign, after), o0)
+    first, second, third = (node.operands[1] for node in order if node.op_type == "MatMul")
+    assert first is second
+    assert third is not first
+    assert order.index(first) < order.index(assign) < order.index(third)
+
+
 def test_integers_and_kernels_without_formats_are_left_alone(net, o0):
     x = net.input("x", (4, 4), "int32")
     assert flow(laid_out(net, net.give(net.op("Add", x, x)), o0)) == ["Add-op0(x, x)"]

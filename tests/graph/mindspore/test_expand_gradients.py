@@ -245,3 +245,28 @@ def test_every_pipeline_expands_gradients_before_passes_that_change_nodes():
         at = next(at for at, name in enumerate(names) if name in ("expand-gradients", "expand-and-inline-gradients"))
         assert set(names[:at]) <= {"save-captured", "shard"}
         assert "drop-custom-gradients" in names[at + 1 : at + 4]
+
+
+def test_gradients_of_what_a_loop_gives_are_summed_without_a_scope(net):
+    """It is a formal parameter of the code after the loop; a value of that code has its own scope."""
+    x, w = net.input("x", (4,)), net.weight("w", np.ones(4, np.float32))
+    loop = net.loop(
+        {"x": x},
+        lambda inside: net.op("Less", net.op("ReduceSum", inside["x"], (), False), np.float32(9)),
+        lambda inside: {"x": net.op("Mul", inside["x"], w)},
+    )
+    value = loop["x"]
+    part = net.item(net.op("Split", value, axis=0, output_num=2), 0)
+    made = net.op("Exp", value)
+    ends = [net.op(op, one) for one in (value, made, part) for op in ("Tanh", "Neg")]
+    value.scope, part.scope, made.scope = "Default/loop", "Default/part", "Default/made"
+    total = net.op("Add", net.op("Add", ends[0], ends[1]), net.op("Add", ends[2], ends[3]))
+    whole = [net.op("ReduceSum", one, (), False) for one in (total, net.op("Add", *ends[4:]))]
+    result = net.op("Add", *whole)
+    _, found = taken(net, result, [x, w], constant(np.float32(1)))
+    net.give(*found)
+    expand_gradients(net.graph, find)
+    (unwind,) = next(node for node in net.graph.trail if node.op_type == "While").control.unwinds
+    _, after, _ = unwind.blocks
+    sums = [node for node in after.trail if node.op_type == "AddN"]
+    assert sorted(node.scope for node in sums) == [f"Gradients/Default{name}" for name in ("", "/made", "/part")]
