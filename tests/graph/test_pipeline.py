@@ -98,6 +98,15 @@ def test_the_pipelines_of_mindspore_write_ir_text(make_net, pipeline):
     assert (graph.model_name, graph.model_id) == (("kernel_graph0", 1) if pipeline == WHOLE_GRAPH else ("", 0))
 
 
+def test_inserted_casts_are_marked_as_those_of_the_back_end(make_net):
+    graph = build(make_net())
+    (made,) = compile_graph(graph, Ids(), find, options("ascend-private")).kernel_graphs
+    casts = [node for node in made.order if node.op_type == "Cast"]
+    assert casts
+    assert all(node.text.attrs["is_backend_cast"] is True for node in casts)
+    assert all("is_backend_cast" not in node.text.attrs for node in made.order if node.op_type != "Cast")
+
+
 @pytest.mark.parametrize("pipeline", ["ge", "ge-private"])
 def test_the_pipelines_of_ge_need_neither_text_nor_side_effects(make_net, pipeline):
     net = make_net()

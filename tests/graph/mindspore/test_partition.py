@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from funcgraphs import read_stage
@@ -77,3 +78,23 @@ def test_an_operand_that_is_not_a_function_has_no_function():
     assert function_of(parameter) is None
     assert function_of(Constant(value=3, abstract=None)) is None
     assert function_of(Node(op_type="Add", operands=[], abstract=None)) is None
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_items_follow_their_tuple_and_a_depend_on_a_parameter_what_it_waits_for(first):
+    """[spec vendor 2.3]: before other users of the tuple."""
+    x = Parameter(name="x", abstract=None)
+
+    def node(op_type, *operands):
+        return Node(op_type=op_type, operands=list(operands), abstract=None)
+
+    parts = node("Split", x)
+    items = [node("TupleGetItem", parts, Constant(value=at, abstract=None)) for at in range(2)]
+    tied = node("Depend", x, items[0])
+    ends = [node("Neg", node("Exp", items[0])), items[1], tied]
+    result = node("Return", node("MakeTuple", *ends[first:], *ends[:first]))
+    order = listed_nodes(SimpleNamespace(result=result))
+    untied = [one for one in order if one is not tied]
+    at = untied.index(parts)
+    assert {id(one) for one in untied[at + 1 : at + 3]} == {id(item) for item in items}
+    assert order.index(tied) == order.index(items[0]) + 1

@@ -262,3 +262,22 @@ def test_values_that_depend_on_weights_or_effects(net, reads):
         assert effects.depends(alone) is False
         assert effects.depends(x) is effects.depends(w) is False
     assert effects.depends(net.op("Assign", w, x)) is True
+
+
+@pytest.mark.parametrize(("kind", "depends"), [("loop", False), ("joins", False), ("branch", True)])
+def test_what_loops_and_sides_that_go_on_give_depends_on_nothing(net, kind, depends):
+    """It is a formal parameter of the function that follows."""
+    w, x = net.weight("w", np.ones(3, np.float32)), net.input("x", (3,))
+    start = net.op("Mul", x, w)
+
+    def test(at):
+        return net.op("Less", net.op("ReduceSum", at["y"], (), False), np.float32(9))
+
+    if kind == "loop":
+        value = net.loop({"y": start}, test, lambda at: {"y": net.op("Exp", at["y"])})["y"]
+    else:
+        value = net.branch(test({"y": start}), lambda: [net.op("Exp", x)], lambda: [net.op("Neg", x)])[0]
+        (node,) = [node for node in net.graph.trail if node.op_type == "If"]
+        control_of(node).joins = kind == "joins"
+    net.graph.output = net.op("Abs", value)
+    assert Effects(net.graph, find).depends(net.graph.output) is depends
