@@ -5,8 +5,10 @@ import pytest
 
 from dumpsim.core.abstract import TupleType
 from dumpsim.graph.effects import DEAD
-from dumpsim.graph.graph import Node
-from dumpsim.graph.mindspore.monads import joined
+from dumpsim.graph.graph import Graph, Node, text_of
+from dumpsim.graph.mindspore.functions import made_functions
+from dumpsim.graph.mindspore.monads import add_monads, joined
+from dumpsim.ops.table import find
 from tests.graph.compiled import root_of
 
 
@@ -150,3 +152,49 @@ def test_loads_before_a_gradient(net, weights, by_weights, order):
     names = {line.split()[0]: line[line.index("(") + 1] for line in found if " Load(" in line}
     (bundle,) = (line for line in found if "MakeTuple" in line)
     assert [names[one] for one in bundle[bundle.index("(") + 1 : -1].replace("%", "").split(", ")] == order.split()
+
+
+def test_a_weight_is_read_again_after_a_branch_with_effects(net, weights):
+    """Even if the branch writes another one."""
+    a, b, _ = weights
+    x = net.input("x", (2,))
+    first = net.op("Mul", x, a)
+
+    def then():
+        net.op("Assign", b, x)
+        return [net.op("Exp", x)]
+
+    (given,) = net.branch(net.input("flag", (), "bool"), then, lambda: [net.op("Neg", x)])
+    lines = compiled(net, net.op("Mul", net.op("Add", first, given), a))
+    (call,) = (int(line.split()[0]) for line in lines if "Call(" in line)
+    reads = [int(line.split()[0]) for line in lines if "Load(a, " in line]
+    assert len(reads) == 2
+    assert reads[0] < call < reads[1]
+
+
+@pytest.mark.parametrize(("block", "scope"), [("", "Default/cell"), ("Default/block", "Default/block")])
+def test_a_token_follows_each_tuple_of_weights_before_loads_are_merged(net, weights, block, scope):
+    a, b, _ = weights
+    first = net.op("Mul", net.input("x", (2,)), a)
+    bundle = net.maker.emit("MakeTuple", a, b)
+    bundle.scope, text_of(bundle).block_scope = "Default/cell", block
+    net.graph.output = net.op("Add", net.op("Add", first, net.op("AddN", bundle)), b)
+    form = made_functions(net.graph)
+    add_monads(form, find, orders_bundles=True)
+    root = Graph(name="", parameters=net.graph.parameters, output=form.root.output, trail=form.root.trail)
+    assert lines_of(root) == [
+        "0 Load(a, U)",
+        "1 Mul(x, %0)",
+        "2 UpdateState(U, %0)",
+        "3 Load(a, %2)",
+        "4 Load(b, %2)",
+        "5 MakeTuple(%3, %4)",
+        "6 AddN(%5)",
+        "7 Add(%1, %6)",
+        "8 Add(%7, %4)",
+        "9 UpdateState(%2, %5)",
+        "10 UpdateState(%9, %4)",
+        "11 Depend(%8, %10)",
+    ]
+    (tied,) = [node for node in root.nodes() if node.op_type == "UpdateState" and node.operands[1] is bundle]
+    assert tied.scope == scope
