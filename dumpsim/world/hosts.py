@@ -195,12 +195,11 @@ class RankHosts:
         while not self._stopping:
             if self._runnable:
                 idle = self._continue(self._runnable.pop(self._turn(self._runnable, self._last)), True)
-            elif self._waiting and idle and self.scheduler.release():
-                idle = False
-            elif self._waiting:  # the last rank may have left ready tasks; else the lowest one reports the deadlock
-                idle = self._continue(min(self._waiting), not idle)
-            else:
+            elif not self._waiting:
                 return
+            elif not (idle and self.scheduler.release()):
+                # the last rank may have left ready tasks; else the lowest one reports the deadlock
+                idle = self._continue(min(self._waiting), not idle)
 
     def _continue(self, rank: int, message: "bool | RankStopped") -> bool:
         """Let a rank run until it waits or ends; return whether no task is ready."""
