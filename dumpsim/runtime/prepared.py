@@ -32,7 +32,7 @@ def _schedule(plan: GraphPlan, host_ns: int) -> dict[int, int]:
     launched = 0
     for launch in launches:
         launched += host_ns
-        start = max(launched, ends.get(launch.stream, 0))
+        start = max(launched, ends.get(launch.stream, launched))
         if launch.wait is not None:
             start = max(start, events[launch.wait])
         elif launch.record is not None:
