@@ -218,6 +218,23 @@ def test_a_second_profile_gets_a_directory_of_its_own(tmp_path, monkeypatch):
     assert [path.name[:11] for path in sorted(tmp_path.iterdir())] == ["PROF_000001", "PROF_000002"]
 
 
+@pytest.mark.parametrize("between", ["same", "other", "off"])
+def test_only_changed_settings_end_a_profile(tmp_path, monkeypatch, between):
+    other = json.dumps({"result_path": str(tmp_path), "aicpu_trace": "on"})
+    with watched("O0", monkeypatch) as machine:
+        context.set_context(enable_profiling=True, profiling_options=options(tmp_path))
+        trained(machine, 1)
+        first = len(machine.tasks)
+        if between == "off":
+            context.set_context(enable_profiling=False)
+        context.set_context(enable_profiling=True, profiling_options=other if between == "other" else options(tmp_path))
+        trained(machine, 1)
+        total = len(machine.tasks)
+    counts = [len(rows(path.parent, "task_time")) for path in sorted(tmp_path.rglob("task_time*.csv"))]
+    assert counts == {"same": [total], "other": [first], "off": [first, total - first]}[between]
+    assert len(list(tmp_path.iterdir())) == (1 if between == "same" else 2)
+
+
 def options(path):
     return json.dumps({"result_path": str(path), "task_trace": "on"})
 

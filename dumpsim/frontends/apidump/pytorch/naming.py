@@ -38,12 +38,11 @@ class Naming:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self.sites = Sites()
-        self._dunders = _by_function(torch.Tensor)
-        self._raw_dunders = _by_function(torch._C.TensorBase)
+        self._operators = _operators()
 
     def __contains__(self, function: object) -> bool:
         """Whether calls of a function may be recorded."""
-        return function in self._catalogue or function in self._dunders or function in self._raw_dunders
+        return function in self._catalogue or function in self._operators
 
     def identify(
         self, function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None
@@ -57,9 +56,7 @@ class Naming:
     def named(self, function: Callable[..., Any], args: tuple[Any, ...], frame: FrameType | None) -> Api | None:
         """Return the API by the name that the caller used, None for one that is not recorded."""
         catalogue = self._catalogue
-        operators = self._raw_dunders.get(function)
-        if operators is None and function in self._dunders and function in catalogue:
-            operators = self._dunders[function]
+        operators = self._operators.get(function)
         candidates = catalogue.candidates(function)
         if operators is not None and frame is not None:
             site = self.sites.find(frame)
@@ -172,8 +169,9 @@ def caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _by_function(space: Any) -> dict[Any, tuple[str, ...]]:
-    """Return the operators of each function of Tensor."""
+def _operators() -> dict[Any, tuple[str, ...]]:
+    """Return the operators of each function of Tensor that has some."""
+    space = torch._C.TensorBase
     return {getattr(space, plain): names for plain, names in OPERATORS.items() if hasattr(space, plain)}
 
 
