@@ -1,5 +1,7 @@
 """Steps are dropped on overflow, on chips with and without saturation."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,49 @@ def test_scales_are_adjusted_by_tensors_alone_and_in_graphs_too(session):
     assert scaler.scale_value.asnumpy() == 4.0
     step(Tensor([1.0, 2.0], ms.float32))
     assert scaler.scale_value.asnumpy() == 8.0
+
+
+class TwoNormed(nn.Cell):
+    """A cell with two outputs, one of them of integers."""
+
+    def construct(self, x):
+        return x * 2.0, ms.ops.cast(x, ms.int32)
+
+
+@pytest.mark.parametrize("kind", ["cell", "primitive", "network"])
+def test_all_float_results_of_a_listed_layer_are_float32_again(session, kind):
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.inner = TwoNormed()
+            self.top = ms.ops.TopK(sorted=True)
+
+        def construct(self, x):
+            return self.top(x, 2) if kind == "primitive" else self.inner(x)
+
+    listed = {"cell": [TwoNormed], "primitive": [ms.ops.TopK], "network": []}[kind]
+    network = amp.custom_mixed_precision(Net(), white_list=listed) if listed else amp.auto_mixed_precision(Net(), "O3")
+    value = np.array([1.0, 3.0, 2.0**-20 + 2.0], np.float32)
+    first, second = network(Tensor(value))
+    assert (first.dtype, second.dtype) == (ms.float32, ms.int32)
+    halved = value.astype(np.float16).astype(np.float32)  # what 16 bits leave of the input
+    wanted = np.sort(halved)[:0:-1] if kind == "primitive" else halved * 2
+    np.testing.assert_array_equal(first.asnumpy(), wanted)
+
+
+def test_a_listed_primitive_keeps_its_attributes_and_can_be_copied(session):
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.product = ms.ops.MatMul(transpose_b=True)
+
+        def construct(self, x, y):
+            return self.product(x, y)
+
+    network = amp.custom_mixed_precision(Net(), white_list=[ms.ops.MatMul])
+    twin = copy.deepcopy(network)
+    assert twin.product.name == network.product.name == "MatMul"
+    assert (network.product.transpose_a, network.product.transpose_b) == (False, True)
+    x = Tensor(np.eye(2, dtype=np.float32))
+    np.testing.assert_array_equal(twin(x, x).asnumpy(), network(x, x).asnumpy())
+    assert not hasattr(network.product, "transpose_c")
