@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from inprocess import fresh
 
 import dumpsim.frontends.mindspore as ms
 from dumpsim.core.errors import UnsupportedError
@@ -130,3 +131,32 @@ def test_a_listed_primitive_keeps_its_attributes_and_can_be_copied(session):
     x = Tensor(np.eye(2, dtype=np.float32))
     np.testing.assert_array_equal(twin(x, x).asnumpy(), network(x, x).asnumpy())
     assert not hasattr(network.product, "transpose_c")
+
+
+def scaled_step(scale):
+    """A step whose loss is 64 and whose gradients are 16 and 32."""
+    network = nn.Dense(4, 1, weight_init="ones", bias_init="zeros")
+    step = nn.TrainOneStepWithLossScaleCell(
+        nn.WithLossCell(network, nn.MSELoss()),
+        nn.SGD(network.trainable_params(), 0.1),
+        nn.DynamicLossScaleUpdateCell(scale, scale_factor=2, scale_window=1),
+    )
+    out = step(Tensor(np.full((2, 4), 2.0, np.float32)), Tensor(np.zeros((2, 1), np.float32)))
+    return [one.asnumpy().item() for one in out], network.weight.asnumpy()
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+@pytest.mark.parametrize("target", ["GPU", "CPU"])
+def test_a_gpu_looks_for_infinities_and_a_cpu_cannot(monkeypatch, mode, target):
+    with fresh(target, monkeypatch):
+        context.set_context(mode=mode)
+        if target == "CPU":
+            with pytest.raises(RuntimeError, match=r"Unsupported op \[NPU\w+FloatStatusV2\] on CPU"):
+                scaled_step(2.0**20)
+            return
+        (loss, overflow, scale), weight = scaled_step(2.0**20)
+        assert (loss, overflow, scale) == (64.0, False, 2.0**21)
+        np.testing.assert_allclose(weight, np.full((1, 4), 1 - 0.1 * 32), 1e-6)
+        (_, overflow, scale), weight = scaled_step(2.0**125)
+        assert (overflow, scale) == (True, 2.0**124)
+        np.testing.assert_array_equal(weight, np.ones((1, 4)))
