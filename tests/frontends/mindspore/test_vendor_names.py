@@ -1,5 +1,6 @@
 """Every name of the real MindSpore 2.10 can be imported, and raises an error when used if it is not emulated."""
 
+import ast
 import contextlib
 import enum
 import importlib
@@ -15,7 +16,7 @@ import dumpsim.frontends.mindspore as ms
 from dumpsim.core.errors import UnsupportedError
 from dumpsim.core.settings import RunSettings
 from dumpsim.emulate import environment
-from dumpsim.frontends.mindspore import Tensor, _vendor, nn, ops
+from dumpsim.frontends.mindspore import Tensor, _standin, _vendor, nn, ops
 from dumpsim.frontends.mindspore._standin import vendor_module, vendored
 
 PACKAGE = Path(ms.__file__).parent
@@ -168,6 +169,30 @@ def test_constants_enums_and_sequences_have_the_vendors_values():
     assert ms.float32 in first
     assert first == second
     assert vendored("mindspore._c_expression", "OpDtype").DT_END == 25
+
+
+def own(kind):
+    """Entries of a kind whose objects the front end defines itself."""
+    homes = {(module, name): entry for module in _vendor._record() for name, entry in _vendor.defined(module).items()}
+    found = {home: _standin._emulated(home) for home, entry in homes.items() if entry.kind == kind}
+    return [
+        (".".join(home), homes[home].detail, value) for home, value in found.items() if value is not _standin._MISSING
+    ]
+
+
+def test_constants_and_enums_of_the_front_end_have_the_vendors_values():
+    different = {}
+    for path, detail, value in own("data"):
+        if value != (literal := ast.literal_eval(detail)) or type(value) is not type(literal):
+            different[path] = (value, literal)
+    for path, (base, members), value in own("enum"):
+        shown = {name: repr(getattr(one, "value", one)) for name, one in value.__members__.items()}
+        if shown != members:
+            different[path] = (shown, base, members)
+    assert len(own("data")) > 20
+    assert len(own("enum")) > 5
+    different.pop("mindspore.__version__")  # that of the profile
+    assert different == {}
 
 
 def test_modules_are_modules_and_other_packages_are_themselves():
