@@ -5,25 +5,21 @@ that is meant is recorded by ``python tests/end_to_end/test_stable_trees.py`` an
 compute depends on the machine and is left out.
 """
 
-import csv
-import hashlib
-import io
 import json
 import os
 import re
 import runpy
 import sys
 import tempfile
-from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from corpus import generate  # noqa: E402
 from inprocess import TARGETS, dump  # noqa: E402
+from stabletrees import digests  # noqa: E402
 
 RECORD = Path(__file__).parents[2] / "fixtures" / "dump" / "stable_trees.json"
 SEED = 261128
@@ -40,9 +36,6 @@ SETTINGS = {
     "GPU": ({"iteration": "all"}, EACH, {"saved_data": "statistic", "input_output": 1}),
     "CPU": ({"iteration": "all"}, {"input_output": 2}, SAMPLE),
 }  # fmt: skip
-LIBRARY = re.compile(rb"# In file /[^\n]*\n?")  # lines of our own modules
-# columns of statistics that do not depend on what operators compute
-STABLE = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 
 
 def script(number: int, mode: str) -> str:
@@ -52,34 +45,13 @@ def script(number: int, mode: str) -> str:
     return text.replace('device_target="CPU"', f'device_target="{TARGETS[mode]}"')
 
 
-def content(path: Path, folder: Path) -> tuple[str, bytes]:
-    """The kind of a file, and what of it must stay."""
-    if path.suffix == ".npy":
-        array = np.load(path, mmap_mode="r")
-        return "tensors", f"{array.dtype.str} {array.shape}".encode()
-    data = path.read_bytes().replace(str(folder).encode(), b"@")
-    if path.name == "statistic.csv":
-        rows = csv.DictReader(io.StringIO(data.decode()))
-        return "statistics", json.dumps([[row.get(name) for name in STABLE] for row in rows]).encode()
-    if path.suffix == ".ir":
-        return "graphs", LIBRARY.sub(b"", data)
-    if path.suffix in (".csv", ".json"):
-        return "orders", data
-    return "tensors", str(len(data)).encode() if path.suffix != ".pb" else b""
-
-
-def digests(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, mode: str) -> dict[str, str]:
+def found_in(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, mode: str) -> dict[str, str]:
     """A digest for each kind of file, and one of the error if the net cannot run."""
     file = folder / "net.py"
     file.write_text(script(number, mode))
     settings = SETTINGS[mode][number % len(SETTINGS[mode])]
     left = dump(folder, monkeypatch, mode, lambda: runpy.run_path(str(file)), **settings)
-    sums = defaultdict(hashlib.sha256)
-    for path in left.files():
-        kind, data = content(path, folder)
-        for part in (str(path.relative_to(folder)).encode(), data):
-            sums[kind].update(len(part).to_bytes(8, "little") + part)
-    found = {kind: one.hexdigest()[:12] for kind, one in sorted(sums.items())}
+    found = digests(left.files(), folder)
     if left.error is not None:
         found["error"] = f"{type(left.error).__name__}: {left.error}"[:60]
     return found
@@ -88,7 +60,7 @@ def digests(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, mode: st
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("net", NETS)
 def test_a_tree_stays_as_it_is(tmp_path, monkeypatch, capsys, net, mode):
-    found = digests(tmp_path, monkeypatch, NETS[net], mode)
+    found = found_in(tmp_path, monkeypatch, NETS[net], mode)
     assert found == json.loads(RECORD.read_text("utf-8"))[f"{net} {mode}"]
 
 
@@ -98,7 +70,7 @@ def record() -> None:
     for net, number in NETS.items():
         for mode in MODES:
             with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-                found[f"{net} {mode}"] = digests(Path(os.path.realpath(folder)), patch, number, mode)
+                found[f"{net} {mode}"] = found_in(Path(os.path.realpath(folder)), patch, number, mode)
     RECORD.write_text(json.dumps(found, indent=0) + "\n")
 
 
