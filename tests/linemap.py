@@ -405,7 +405,10 @@ class _Module:
         return set()
 
     def words(self, line: int) -> set[str]:
-        """Texts that may be the name of a table's entry: in calls around a line or with what it defines, and keys."""
+        """Texts that may be the name of a table's entry: in calls around a line or with what it defines, and keys.
+
+        So are those in calls of a function that passes on what the line defines.
+        """
         calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
         around = [node for node in calls if _first(node) <= line <= _last(node)]
         chosen = [min(around, key=lambda node: _last(node) - _first(node))] if around else []
@@ -414,6 +417,9 @@ class _Module:
             values = (*node.args, *(keyword.value for keyword in node.keywords))
             if any(isinstance(value, ast.Name) and value.id in names for value in values):
                 chosen.append(node)
+                maker, _ = _innermost(self._tree, node.lineno)  # it makes entries, and is called with their names
+                name = getattr(maker, "name", None)
+                chosen += [one for one in calls if isinstance(one.func, ast.Name) and one.func.id == name]
         found = {one.value for node in chosen for one in ast.walk(node) if isinstance(one, ast.Constant)}
         for node in ast.walk(self._tree):
             for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():

@@ -466,6 +466,19 @@ def test_a_warm_process_that_cannot_start_says_why(copy):
         copy.warm(["tests/core/test_forked.py"])
 
 
+def test_a_function_of_a_table_is_tried_with_the_tests_of_its_entries():
+    text = """def f(a, b=3):
+    return a
+def made(name):
+    return Entry(name=name, kernel=f)
+def other(name):
+    return Entry(name=name)
+TABLE = {one.name: one for one in (made("First"), made("Second"), other("Third"), Entry("Fourth", kernel=f))}
+"""
+    module = linemap._Module(text, text, {})
+    assert module.words(1) == {"First", "Second", "Fourth"}
+
+
 def test_a_default_is_tried_with_the_tests_of_its_package():
     module = linemap._Module("def f(a, b=3,\n      *, c=4):\n    return a + 5\n\nd = 6\n", "", {})
     assert [line for line in range(1, 6) if module.is_default(line)] == [1, 2]

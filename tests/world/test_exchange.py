@@ -257,7 +257,7 @@ def test_a_member_learns_once_that_its_collective_has_failed():
 
 def test_the_ends_of_ranks():
     job = Job(4)
-    job.say(0, "bye", result=5)
+    assert (0, {"kind": "bye"}) in job.say(0, "bye", result=5)  # the program waits for it
     job.say(1, "bye", stopped=True)
     assert job.exchange.results == {0: 5, 1: None}
     assert [(job.ended[rank].kind, job.ended[rank].text) for rank in (0, 1)] == [

@@ -12,8 +12,9 @@ affects tokens. [source function_block.cc FindIsolatedNodes]
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dumpsim.core.abstract import Abstract, ScalarType, TupleType
+from dumpsim.core.abstract import ScalarType, TupleType
 from dumpsim.core.dtype import dtype
+from dumpsim.graph.builder import constant
 from dumpsim.graph.effects import DEAD, has_effect, own_operands, skip_depends
 from dumpsim.graph.gradient_control import everything
 from dumpsim.graph.graph import Constant, Graph, Node, Parameter, Value, control_of, topological, uses
@@ -296,7 +297,7 @@ class _Dropper:
             assert isinstance(place, Constant)
             at = sorted(places).index(place.value)
             if at != place.value:
-                part.operands[1] = Constant(value=at, abstract=_index(place, at))
+                part.operands[1] = constant(at)
 
 
 def _clear(node: Node, places: set[int]) -> None:
@@ -311,12 +312,6 @@ def _clear(node: Node, places: set[int]) -> None:
             Constant(value=0, abstract=zero) if at in places else value for at, value in enumerate(bundle.operands)
         ]
         bundle.abstract = node.abstract
-
-
-def _index(place: Constant, at: int) -> Abstract:
-    kind = place.abstract
-    assert isinstance(kind, ScalarType)
-    return ScalarType(dtype=kind.dtype, value=at)
 
 
 def _is_fixed(node: Node) -> bool:
