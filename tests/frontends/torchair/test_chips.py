@@ -116,3 +116,20 @@ def test_other_fusions_are_refused_by_name(switches, refused, tmp_path, monkeypa
     else:
         with pytest.raises(Exception, match=rf"graphs of TorchAir \({refused}\)"):
             dump_of(tmp_path, monkeypatch, lambda x: x + 1, torch.ones(2), switches=switches)
+
+
+@pytest.mark.parametrize(("chip", "command"), [("910A", "ls"), ("910B", "first")])
+def test_the_summary_looks_for_the_first_bad_result_where_there_are_some(tmp_path, monkeypatch, capsys, chip, command):
+    """Where the largest number stands for a larger one, every result is finite."""
+    torch._dynamo.reset()
+    monkeypatch.chdir(tmp_path)
+    with use(RankContext()), torch.no_grad():
+        Session.use(Session(RunSettings(chip=chip, manifest=None), environment={}))
+        config = CompilerConfig()
+        config.dump_config.enable_dump, config.dump_config.dump_path = True, str(tmp_path)
+        config.dump_config.dump_mode = "output"
+        compiled = torch.compile(lambda x: x * x + 1, backend=get_npu_backend(compiler_config=config))
+        result = compiled(torch.full((4,), 3e4, dtype=torch.float16))
+        finalize_dump()
+    assert bool(torch.isfinite(result).all()) == (chip == "910A")
+    assert f"dumpsim {command} " in capsys.readouterr().err
