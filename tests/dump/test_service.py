@@ -796,12 +796,12 @@ def test_tensors_without_an_address_are_tested_for_nan_one_by_one(root, addresse
     assert [(fact.kind, fact.tensor, fact.count) for fact in machine.service.finish().facts] == [("NaN", "output.1", 2)]
 
 
-@pytest.mark.parametrize(("mode", "told"), [(0, False), (1, False), (2, True)])
-def test_marks_that_fusion_loses_are_named_where_marks_count(root, mode, told):
+@pytest.mark.parametrize(("mode", "warned"), [(0, False), (1, False), (2, True)])
+def test_marks_that_fusion_loses_are_named_where_marks_count(root, mode, warned):
     machine = Machine(root, "seed/ascend_o2", dump_mode=mode, kernels=["a"] if mode == 1 else [])
     machine.compile(replace(graph(), lost_marks=(("Default/a", "Default/b"),)))
     text = "the mark of set_dump on Default/a is lost: Default/b fused it and is not dumped"
-    assert (("WARNING", text) in machine.log) is told
+    assert (("WARNING", text) in machine.log) is warned
 
 
 def test_a_failure_that_cann_saves_is_named(root):

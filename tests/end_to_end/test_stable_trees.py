@@ -1,7 +1,7 @@
 """Dump trees of drawn networks stay as they are, since golden files of users rest on them.
 
 The truth is the tree of an earlier commit: it shows no error by itself, but that a change reaches the files. A change
-that is meant is recorded by ``python tests/end_to_end/test_stable_trees.py`` and told in the CHANGELOG. What operators
+that is meant is recorded by ``python tests/end_to_end/test_stable_trees.py`` and noted in the changelog. What operators
 compute depends on the machine and is left out.
 """
 

@@ -1,6 +1,6 @@
 """Dump trees of split networks stay as they are, see test_stable_trees.py: names, layouts and times of all ranks.
 
-``python tests/world/test_stable_ranks.py`` records them again; that is told in the CHANGELOG.
+``python tests/world/test_stable_ranks.py`` records them again; the changelog notes such a change.
 """
 
 import json
