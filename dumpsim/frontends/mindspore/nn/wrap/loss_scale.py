@@ -184,7 +184,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> Any:
         """Return the status before the gradients, and their input ordered after it."""
         status = Tensor([0] * 8, mstype.int32)
-        if _reads_flag():
+        if _saturates():
             status = ops.depend(status, pre_cond)
             clear_status = call("NPUClearFloatStatusV2", [status])
             compute_input = ops.depend(compute_input, clear_status)
@@ -231,16 +231,21 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return overflow
 
 
-def _reads_flag() -> bool:
-    """Whether the device's flag is read: where too large results become the largest number (910A, or configured).
-
-    So it is on the CPU, which refuses, since it has no such operator. [observed 2.10]
-    """
-    if (target := get_context("device_target")) != "Ascend":
-        return bool(target == "CPU")
+def _saturates() -> bool:
+    """Whether too large results become the largest number: on 910A, and where configured."""
+    if get_context("device_target") != "Ascend":
+        return False
     from dumpsim.runtime.session import Session  # importing nn loads no runtime
 
     return Session.current().device.overflow is OverflowMode.SATURATION
+
+
+def _reads_flag() -> bool:
+    """Whether the device's flag is read: where results saturate, and on the CPU.
+
+    The CPU has no such operator and refuses it, but clears no flag before. [observed 2.10]
+    """
+    return _saturates() or bool(get_context("device_target") == "CPU")
 
 
 def _has_all_finite() -> bool:
