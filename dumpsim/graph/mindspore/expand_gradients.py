@@ -204,7 +204,6 @@ class _Expander:
         except DumpsimError as error:
             _note(error, node, self._open[0].name)
             raise
-        builder.finish()
         if given.around is not None:
             _enter(given.around, node, made)
         self._made.update(map(id, made))

@@ -49,7 +49,7 @@ class NodeBuilder(NodeMaker):
     tuples : container of int, optional
         Ids of the branches whose gradients are tuples: more than one of their outputs is used.
     shares : bool, optional
-        Whether rules with branches become functions that several gradients call; `finish` inlines the others.
+        Whether rules with branches become functions that several gradients call.
     """
 
     def __init__(
@@ -72,7 +72,6 @@ class NodeBuilder(NodeMaker):
         self._into = place
         self._block = block
         self._graphs = graphs
-        self._inner = graphs[-1] if graphs else None  # the innermost open graph
         self._rules = RuleFunctions() if shares else None
         self._sums = sums
         self._parameters = parameters
@@ -178,9 +177,7 @@ class NodeBuilder(NodeMaker):
         self._calls += calls
         try:
             with self._block(name) as graph:
-                around, self._inner = self._inner, graph
                 yield graph
-                self._inner = around
         finally:
             self._calls -= calls
 
@@ -198,14 +195,9 @@ class NodeBuilder(NodeMaker):
         """Return the gradients of the operands of a node whose rule has a branch, by a call of the rule."""
         definition = self.definition(node.op_type)
         assert definition.grad is not None
-        if self._rules is None or self._inner is None:
+        if self._rules is None:
             return list(definition.grad(self, node.operands, node, dout, node.attrs))
-        return self._rules.call(node, self.value(dout), definition.grad, self._inner, self)
-
-    def finish(self) -> None:
-        """Inline the rules that were called once."""
-        if self._rules is not None:
-            self._rules.inline()
+        return self._rules.call(node, self.value(dout), definition.grad, self)
 
     def add(self, node: Node) -> Node:
         """Place a node that was created elsewhere."""

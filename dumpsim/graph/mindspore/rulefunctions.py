@@ -6,8 +6,7 @@ node. Functions that are called more than once are only inlined if they contain 
 [source dfunctor.h, kprim.cc; inline.h GraphHasBranch; observed 2.10: r88_057, r20261224_017]
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dumpsim.core.abstract import Abstract, ScalarType, TensorType, TupleType, tensors_of
@@ -33,21 +32,11 @@ def is_rule_call(node: Node) -> bool:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Call:
-    """A call of a rule, in the graph `around` it, and the items of its result."""
-
-    around: Graph
-    node: Node
-    items: list[Node]
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
 class _Rule:
-    """The function of a rule, its calls, and for each operand whether it returns a gradient."""
+    """The function of a rule, and for each operand whether it returns a gradient."""
 
     graph: Graph
     given: list[bool]
-    calls: list[_Call] = field(default_factory=list)
 
 
 class RuleFunctions:
@@ -56,8 +45,8 @@ class RuleFunctions:
     def __init__(self) -> None:
         self._known: dict[Any, _Rule] = {}
 
-    def call(self, node: Node, dout: Value, grad: Grad, around: Graph, builder: ControlBuilder) -> list[Any]:
-        """Create a call of the rule of a node in a graph; return the gradients of the operands."""
+    def call(self, node: Node, dout: Value, grad: Grad, builder: ControlBuilder) -> list[Any]:
+        """Create a call of the rule of a node; return the gradients of the operands."""
         arguments = [*(operand for operand in node.operands if not isinstance(operand, Constant)), node, dout]
         fixed = [operand.value if isinstance(operand, Constant) else None for operand in node.operands]
         types = tuple(f"{tensor.dtype.name} {tensor.shape}" for v in arguments for tensor in tensors_of(v.abstract))
@@ -68,16 +57,8 @@ class RuleFunctions:
         assert isinstance(rule.graph.output, Node)
         call = Node(op_type="Invoke", operands=arguments, abstract=rule.graph.output.abstract, blocks=(rule.graph,))
         builder.add(call)
-        items = [builder.item(call, at) for at in range(len(rule.graph.output.operands))]
-        rule.calls.append(_Call(around=around, node=call, items=items))
-        pending = iter(items)
+        pending = iter([builder.item(call, at) for at in range(len(rule.graph.output.operands))])
         return [next(pending) if given else None for given in rule.given]
-
-    def inline(self) -> None:
-        """Inline the functions that were called once."""
-        for rule in self._known.values():
-            if len(rule.calls) == 1:
-                _inline(rule.graph, rule.calls[0])
 
 
 def _rule(node: Node, arguments: list[Value], grad: Grad, builder: ControlBuilder) -> _Rule:
@@ -95,39 +76,6 @@ def _formal(value: Value) -> Parameter:
     kind = value.abstract
     assert isinstance(kind, TensorType)
     return Parameter(name="", abstract=TensorType(dtype=kind.dtype, shape=kind.shape))
-
-
-def _inline(graph: Graph, call: _Call) -> None:
-    """Replace a call by the nodes of its function. The items of its result become the nodes that compute these."""
-    assert isinstance(graph.output, Node)
-    known: dict[int, Value] = dict(zip(map(id, graph.parameters), call.node.operands, strict=True))
-    taken: dict[int, Node] = {}
-    for item, value in zip(call.items, graph.output.operands, strict=True):
-        known[id(value)] = taken[id(value)] = item
-    _replace(graph, known)
-    for node in graph.trail:
-        if id(node) in taken:
-            _become(taken[id(node)], node)
-    nodes = [taken.get(id(node), node) for node in graph.trail]
-    around = call.around
-    rest = [node for node in around.trail if all(node is not item for item in call.items)]
-    at = next(place for place, node in enumerate(rest) if node is call.node)
-    around.trail = [*rest[:at], *nodes, *rest[at + 1 :]]
-
-
-def _become(node: Node, other: Node) -> None:
-    """Make a node what another one is, so that its users use that."""
-    for name in Node.__slots__:
-        setattr(node, name, getattr(other, name))
-
-
-def _replace(graph: Graph, known: Mapping[int, Value]) -> None:
-    for node in graph.trail:
-        node.operands = [known.get(id(operand), operand) for operand in node.operands]
-        for block in node.blocks:
-            _replace(block, known)
-    if isinstance(graph.output, Node):
-        graph.output.operands = [known.get(id(operand), operand) for operand in graph.output.operands]
 
 
 # -- functions
