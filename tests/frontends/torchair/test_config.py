@@ -298,9 +298,10 @@ def test_the_options_file_is_whole_and_a_directory_in_its_place_is_told(process)
 
 
 def test_directories_are_those_of_the_rank_of_torch_distributed():
-    fake = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
+    from torch.testing._internal.distributed import fake_pg
+
     assert (world(), rank_directory("there")) == ((1, 0), "there/worldsize1_global_rank0")
-    torch.distributed.init_process_group("fake", store=fake.FakeStore(), rank=2, world_size=4)
+    torch.distributed.init_process_group("fake", store=fake_pg.FakeStore(), rank=2, world_size=4)
     try:
         assert (world(), rank_directory("there")) == ((4, 2), "there/worldsize4_global_rank2")
     finally:
