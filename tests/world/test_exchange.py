@@ -528,7 +528,8 @@ def test_a_member_that_hangs_or_is_late():
     late, calls = faulty(own, own, [], delay=5)
     late.enter(None, 100)
     late.leave(9)
-    assert calls == [105, 9]
+    late.abandon("dropped")
+    assert calls == [105, 9, "dropped"]
     assert (late.open_ns(), late.waits_for(), late.give_up("r")) == (7, "rank 1", "r")
     hung, calls = faulty(own, own, [], hangs=True)
     hung.enter(None, 100)
