@@ -6,7 +6,8 @@ from smalltree import api, write
 
 import dumpsim
 from dumpsim.analysis.align import align
-from dumpsim.analysis.operator import series
+from dumpsim.analysis.operator import Operator, series
+from dumpsim.core.irdoc import SourceLine
 
 SHAPES = {"s": (2, 3), "t": (4,), "u": (1, 2, 3), "v": (3, 3), "o": ()}
 
@@ -122,3 +123,38 @@ def test_a_layer_has_the_operators_that_end_in_its_first_result(tmp_path, ended,
     matches = align(graph, calls.operators) if swapped else align(calls.operators, graph)
     sizes = [(len(match.left), len(match.right)) for match in matches if match.left and match.right]
     assert sizes == ([(2, 1) if swapped else (1, 2)] if matched else [])
+
+
+class Written(Operator):
+    """An operator of a given line of a script, which needs no graph beside the dump."""
+
+    line = property(lambda self: self.__dict__["written"])
+
+
+def on_lines(operators, lines):
+    """Operators of these lines of a script: ``file.py:7 code``."""
+    for one, text in zip(operators, lines, strict=True):
+        path, _, rest = text.partition(":")
+        number, _, code = rest.partition(" ")
+        line = SourceLine(path=path, line=int(number), end_line=int(number), column=0, end_column=9, code=code)
+        found = Written(entries=one.entries, order=one.order)
+        found.__dict__["written"] = line
+        yield found
+
+
+ON_LINES = [
+    # what a line says counts, not its number or the folder; of two lines each has its operator, whatever their numbers
+    (["/a/net.py:7  x + y", "/a/net.py:8 y + z"], ["/b/net.py:8 y + z", "/b/net.py:9 x + y"],
+     ["Add:0 Add:1 line", "Add:1 Add:0 line"]),
+    (["/a/net.py:7 x + y", "/a/net.py:8 y + z"], ["/a/other.py:7 y + z", "/a/other.py:8 x + y"],
+     ["Add:0 Add:0 name", "Add:1 Add:1 name"]),
+    (["/a/net.py:7 x + y", "/a/net.py:8  "], ["/a/net.py:7 ", "/a/net.py:8 x + y"],
+     ["Add:0 Add:1 line", "Add:1 Add:0 name"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right", "matches"), ON_LINES)
+def test_operators_of_one_line_of_a_script_belong_together(tmp_path, left, right, matches):
+    sides = [tree(tmp_path / name, "Add:0 s>s; Add:1 s>s") for name in "ab"]
+    found = [list(on_lines(operators, lines)) for operators, lines in zip(sides, (left, right), strict=True)]
+    assert list(told(align(*found))) == matches
