@@ -50,6 +50,9 @@ TABLE = [
     ("Add:Own/x-op7 s>st", "Add:Other/y-op3 s>s", ["Own_x:7 Other_y:3 order"]),
     ("Add:Own/x-op7 s>ts", "Add:Other/y-op3 s>s", ["+ Other_y:3", "- Own_x:7"]),
     ("Add:Own/x-op7 u>s", "Add:Other/y-op3 s>u", ["Own_x:7 Other_y:3 order"]),  # dimensions of 1 do not count
+    # the shapes of operands count before those of results, all results before the first one
+    ("Add:Own/x-op7 ss>s", "Add:Other/y-op3 ts>s; Add:Other/y-op4 ss>s", ["+ Other_y:3", "Own_x:7 Other_y:4 order"]),
+    ("Add:Own/x-op7 s>st", "Add:Other/y-op3 t>ss; Add:Other/y-op4 t>st", ["+ Other_y:3", "Own_x:7 Other_y:4 order"]),
     # a single one of another type, if its shapes are the same and tell something
     ("Add:Own/x-op7 s>s", "Mul:Other/y-op3 s>s", ["Own_x:7 Other_y:3 order"]),
     ("Add:Own/x-op7 s>s", "Mul:Other/y-op3 s>t", ["+ Other_y:3", "- Own_x:7"]),
