@@ -89,7 +89,8 @@ def test_a_row_has_the_line_of_the_script(tree):
 
 def test_an_operator_that_is_not_there_is_said(tree, tmp_path):
     said = dumprun.cli(tmp_path, "replay", str(tree), "--op", "*conv9*", code=1)
-    assert "no operator called '*conv9*'" in said.err
+    names = {row.op_name for row in dumpsim.replay(tree, jobs=None).rows}
+    assert f"no operator called '*conv9*'; there are {', '.join(sorted(names))}" in said.err
 
 
 def test_a_factor_allows_more(altered, tmp_path):
