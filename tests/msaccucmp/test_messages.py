@@ -209,3 +209,44 @@ def test_arrays_of_all_types_are_as_the_file_has_them(tmp_path):
         assert found.dtype == dtype
         assert found.tobytes() == data
     assert os.path.getsize(path) > 8
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Two directories with one operator: zeros, and what they should be."""
+    for folder, values in (("own", X * 0), ("golden", X)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Add.z.3.2.1700000000000101").write_bytes(bin_bytes([item(values)]))
+    return ["-m", str(tmp_path / "own"), "-g", str(tmp_path / "golden"), "-out", str(tmp_path / "out")]
+
+
+@pytest.mark.parametrize(
+    ("given", "flag"), [(["-r", "1,1,1"], '"-r" or "--range"'), (["-s", "1"], '"-s" or "--select"')]
+)
+def test_operators_are_chosen_only_with_a_model(pair, given, flag):
+    journal = Said()
+    assert command.run(["compare", *pair, *given], journal=journal) == int(Status.INVALID_PARAM)
+    assert f'ERROR The argument {flag} takes effect only when the "-f" exists.' in journal.lines
+
+
+def test_what_a_measure_could_not_compute_is_a_warning(pair):
+    journal = Said()
+    assert command.run(["compare", *pair, "-alg", "0"], journal=journal) == 0
+    zeros = f"{pair[1]}/Add.z.3.2.1700000000000101"
+    assert f"WARNING Cannot compare by Cosine Similarity. All the data is zero in {zeros}." in journal.lines
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_two_files_are_compared_only_as_npy(tmp_path, odd):
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    paths[odd] = tmp_path / "c.bin"
+    for path in paths:
+        with path.open("wb") as file:
+            np.save(file, X)
+    journal = Said()
+    flags = zip(("-m", "-g"), map(str, paths), strict=True)
+    code = command.run(
+        ["file_compare", *(word for flag in flags for word in flag), "-out", str(tmp_path / "out")], journal=journal
+    )
+    assert code == int(Status.INVALID_DUMP_DATA)
+    assert f"ERROR '{paths[odd]}' is not an npy file." in journal.lines
