@@ -1,8 +1,10 @@
 """Work on several processes and on a Dask cluster gives what one process gives."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import pytest
 from smalltree import chain, write
 
 import dumpsim
-from dumpsim.analysis.spread import spread
+from dumpsim.analysis.spread import _Spawning, spread
 from dumpsim.core.errors import BadInputError, DumpsimError, UnsupportedError
 
 
@@ -99,7 +101,7 @@ def test_a_process_that_dies_is_told():
 
 EARLY = """
 import multiprocessing.context as context, os, time
-from dumpsim.analysis.spread import spread
+from dumpsim.analysis.spread import _Spawning, spread
 from dumpsim.core.errors import DumpsimError
 
 def die(_piece):
@@ -150,3 +152,31 @@ def test_without_a_number_processes_start_where_they_pay_off(pair, monkeypatch, 
     found = dumpsim.compare(*pair, jobs=None)
     assert started == ([os.cpu_count()] if starts and os.cpu_count() > 1 else [])
     assert found.rows == dumpsim.compare(*pair, jobs=1).rows
+
+
+def test_pieces_that_nobody_waits_for_any_longer_are_cancelled(monkeypatch):
+    cancelled = []
+
+    @contextmanager
+    def here(count):
+        yield (lambda work, n: SimpleNamespace(result=lambda: work(n), cancel=lambda: cancelled.append(n))), 4
+
+    monkeypatch.setattr("dumpsim.analysis.spread._processes", here)
+    found = spread(abs, iter(range(10)), jobs=2)
+    assert [next(found), next(found)] == [0, 1]
+    found.close()
+    assert cancelled == [2, 3, 4]
+    assert list(spread(abs, iter(range(10)), jobs=2)) == list(range(10))
+    assert cancelled == [2, 3, 4]
+
+
+def test_processes_that_a_broken_pool_has_started_are_ended():
+    context = _Spawning()
+    waiting = [context.Process(target=time.sleep, args=(60,)) for _ in range(3)]
+    for one in waiting[:2]:
+        one.start()
+    waiting[0].kill()
+    waiting[0].join()
+    context.kill()  # one is gone, one has never started
+    waiting[1].join(30)
+    assert [one.exitcode for one in waiting] == [-signal.SIGKILL, -signal.SIGKILL, None]
