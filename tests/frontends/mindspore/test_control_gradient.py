@@ -94,6 +94,54 @@ def test_iterations_of_a_loop_are_differentiated_in_reverse_order(rounds):
     np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5)
 
 
+class Chain(nn.Cell):
+    """A loop with one result, whose variables each take the one before in the next iteration."""
+
+    def construct(self, x, n):
+        first, second, third = x, x, x
+        while n > 0:
+            third = third + ops.sin(second)
+            second = second * first
+            first = first * x
+            n = n - 1
+        return third
+
+
+class SlopeOfChain(nn.Cell):
+    """Takes the gradient in a loop of one iteration."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = Chain()
+
+    def construct(self, x, n):
+        m = Tensor(1, ms.int32)
+        while m > 0:
+            x = ops.grad(self.net)(x, n)
+            m = m - 1
+        return x
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+@pytest.mark.parametrize("make", [lambda: ops.grad(Chain()), SlopeOfChain], ids=["outside", "in a loop"])
+def test_variables_of_a_loop_reach_the_result_through_others(make, rounds):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x = np.array([0.9, -0.8, 0.5])
+    values, slopes = [x, x, x], [1, 1, 1]
+    for _ in range(rounds):
+        first, second, third = values
+        values = [first * x, second * first, third + np.sin(second)]
+        slopes = [
+            slopes[0] * x + first,
+            slopes[1] * first + second * slopes[0],
+            slopes[2] + np.cos(second) * slopes[1],
+        ]
+
+    found = make()(Tensor(x.astype(np.float32)), Tensor(rounds, ms.int32))
+
+    np.testing.assert_allclose(found.asnumpy(), slopes[2], rtol=1e-5)
+
+
 def test_second_gradient_of_a_branch():
     ms.set_context(mode=ms.GRAPH_MODE)
 
