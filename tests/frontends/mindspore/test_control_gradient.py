@@ -660,3 +660,31 @@ def test_gradients_of_loops_in_loops_taken_in_a_loop(net, n, observed):
     ms.set_context(mode=ms.GRAPH_MODE)
     found = Descent(net())(Tensor(np.array([0.5, 1.25], np.float32)), Tensor(n, ms.int32))
     np.testing.assert_allclose(found.asnumpy(), observed, rtol=1e-5, atol=1e-6)
+
+
+class Written(nn.Cell):
+    """A side that writes a weight between two reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.array([0.5, 2.0], np.float32)), name="w")
+
+    def construct(self, x, n):
+        if n > 0:
+            y = ops.exp(x) * self.w
+            ops.assign(self.w, x + 1)
+            y = ops.tanh(y) * self.w
+        else:
+            y = ops.sin(x) * self.w
+        return y
+
+
+def test_the_gradient_of_a_side_reads_a_weight_as_each_operator_has_read_it():
+    """What is written has no gradient. [2.10 observed: the values of a recorded run]"""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x, w = np.array([0.25, -0.125]), np.array([0.5, 2.0])
+
+    found = Slope(Written())(Tensor(x.astype(np.float32)), Tensor(1, ms.int32))
+
+    expected = (1 - np.tanh(np.exp(x) * w) ** 2) * np.exp(x) * w * (x + 1)
+    np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5)
