@@ -146,6 +146,24 @@ def test_sizes_of_tuples_stand_among_minus_ones(net, shown):
 
 
 @pytest.mark.parametrize(
+    ("op_type", "before", "after", "sizes"), [("Stack", 0, 0, (3,)), ("Concat", 0, 1, (3, -1)), ("Add", 1, 0, (-1, 3))]
+)
+def test_sizes_of_tuples_do_not_depend_on_the_definition(net, shown, op_type, before, after, sizes):
+    """An operator of a script takes tuples, too."""
+    x = net.input("x", (2, 3))
+    bundle = net.op("Stack", (x, x, x)).operands[0]
+    node = Node(
+        op_type=op_type,
+        operands=[*[x] * before, bundle, *[x] * after],
+        abstract=x.abstract,
+        scope="Default",
+        definition=replace(find(op_type), fixed={}),
+    )
+    net.graph.trail.append(node)
+    assert dict(only(shown(node), op_type).primitive_attrs)["dyn_input_sizes"] == sizes
+
+
+@pytest.mark.parametrize(
     ("shape_in", "shape_out", "marks"),
     [
         ((2, 3), (2, 3), set()),
