@@ -2,11 +2,13 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import dumpsim.frontends.mindspore as ms
 from dumpsim.core.settings import RunSettings
 from dumpsim.frontends.mindspore import communication as comm
+from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._c_expression import GroupOptions
 from dumpsim.frontends.mindspore._vendor import exported
 from dumpsim.frontends.mindspore.communication._handle import Work
@@ -238,3 +240,16 @@ def test_a_collective_is_waited_for_and_stored_once():
     assert calls == ["wait", "store"]
     Work(lambda: calls.append("alone")).wait()
     assert calls[2:] == ["alone"]
+
+
+def test_each_rank_may_write_the_result_of_a_collective():
+    """The ranks of one process share its bytes until then."""
+
+    def main():
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        comm.init()
+        total = ops.AllReduce()(ms.Tensor(np.ones(3000, np.float32)))
+        ops.assign_add(total, ms.Tensor(np.full(3000, comm.get_rank(), np.float32)))
+        return set(total.asnumpy().tolist())
+
+    assert on_ranks(main, ranks=3) == [{3.0}, {4.0}, {5.0}]

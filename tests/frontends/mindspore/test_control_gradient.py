@@ -166,6 +166,36 @@ def test_second_gradient_of_a_branch():
     np.testing.assert_allclose(twice(Tensor(-x)).asnumpy(), np.exp(-x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("loops", [False, True])
+def test_a_gradient_in_a_branch_does_not_go_through_a_loop_before_it(loops):
+    """Without a loop before it, the branch has the gradient."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    def square(x):
+        return (x * x).sum()
+
+    class Slope(nn.Cell):
+        def construct(self, x, n):
+            y = x
+            if loops:
+                i = Tensor(0, ms.int32)
+                while i < n:
+                    y = ops.sin(y)
+                    i = i + 1
+            slope = x
+            if n > 1:
+                slope = ops.grad(square)(y)
+            return slope
+
+    x = Tensor(np.array([0.5, 1.0], np.float32))
+    if loops:
+        with pytest.raises(UnsupportedError, match="within a branch or loop, of a loop before it") as caught:
+            Slope()(x, Tensor(2, ms.int32))
+        assert caught.value.code == "DS-GRD-002"
+    else:
+        np.testing.assert_allclose(Slope()(x, Tensor(2, ms.int32)).asnumpy(), [1.0, 2.0], rtol=1e-6)
+
+
 def test_a_second_gradient_of_a_loop_is_refused():
     ms.set_context(mode=ms.GRAPH_MODE)
 

@@ -21,7 +21,7 @@ __all__ = ["RESULT", "Ending", "JumpError", "flagged", "flagging", "without_jump
 RESULT = "__result__"
 _RETURNS = "__returns__"
 _Tree = TypeVar("_Tree", bound=ast.AST)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 _flagged: ContextVar[frozenset[tuple[str, int]]] = ContextVar("flagged", default=frozenset())
 

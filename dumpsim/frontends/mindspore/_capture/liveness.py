@@ -106,7 +106,7 @@ def _stored_in(body: Iterable[ast.stmt]) -> _Names:
 
 
 def _stored(node: ast.AST) -> _Names:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if isinstance(node, ast.FunctionDef):
         return frozenset([node.name])
     return frozenset(
         name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store | ast.Del)

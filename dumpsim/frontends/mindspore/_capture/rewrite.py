@@ -29,7 +29,7 @@ from dumpsim.frontends.mindspore._capture.resolutions import PROPERTIES
 __all__ = ["Rewritten", "is_rewritten", "rewritten"]
 
 _CONTROL, _POSITIONS, _VALUES = "__dumpsim__", "__positions__", "__values__"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.While)
 _CONTROL_FLOW = (*_LOOPS, ast.If, ast.With, ast.Try)
@@ -75,7 +75,7 @@ def rewritten(function: Callable[..., Any], control: types.ModuleType, *, name: 
     Raises
     ------
     CaptureError
-        The source is missing, or contains ``yield`` or ``await``; the message names the function.
+        The source is missing, or contains ``yield``, ``await`` or ``class``; the message names the function.
     """
     target = inspect.unwrap(function)
     if not isinstance(target, types.FunctionType):
@@ -139,6 +139,8 @@ def _template(code: types.CodeType, file: str, name: str, jumps: str) -> _Templa
             raise CaptureError(
                 f"{name} has a 'yield' or 'await', which graphs do not support", where=f"{path}:{node.lineno}"
             )
+        if isinstance(node, ast.ClassDef):  # [observed 2.10: "Unsupported statement 'ClassDef'"]
+            raise CaptureError(f"{name} defines a class, which graphs do not support", where=f"{path}:{node.lineno}")
     if jumps:
         jump.without_jumps(definition, jumps)
     names = looked_up(definition)
@@ -181,7 +183,7 @@ def _within(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, (*_FUNCTIONS, *_COMPREHENSIONS)):
             yield from _within(child)
-        elif isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+        elif isinstance(child, ast.FunctionDef):
             yield child
 
 
@@ -192,7 +194,7 @@ def _stored(nodes: list[ast.stmt]) -> list[str]:
         for node in _within(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
                 names.setdefault(node.id)
-            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            elif isinstance(node, ast.FunctionDef):
                 names.setdefault(node.name)
     return list(names)
 
@@ -259,9 +261,6 @@ class _Subscripted(ast.NodeTransformer):
         function.body = [self.visit(statement) for statement in function.body]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -373,9 +372,6 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self.function(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
 
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []

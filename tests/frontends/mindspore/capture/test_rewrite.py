@@ -154,6 +154,19 @@ def test_generators_are_refused():
         rewritten(generator)
 
 
+def test_classes_are_refused_with_their_line():
+    def made(x):
+        class Local:
+            value = 1
+
+        return x + Local.value
+
+    line = made.__code__.co_firstlineno + 1
+    with pytest.raises(CaptureError, match="made defines a class") as caught:
+        rewritten(made)
+    assert f"{__file__}:{line}" in str(caught.value)
+
+
 def test_equal_functions_of_two_files_keep_their_files(tmp_path):
     found = []
     for name in ("one.py", "two.py"):

@@ -230,6 +230,44 @@ def test_second_order(mode):
     np.testing.assert_allclose(second(Tensor(x)).asnumpy(), 6 * x, rtol=1e-5)
 
 
+def test_second_order_through_a_jit_function(mode):
+    """The backward pass of the compiled function is differentiated, too."""
+    mode("pynative")
+    x = rand(3)
+
+    @ms.jit
+    def cube(a):
+        return a * a * a
+
+    first = ms.grad(lambda a: ops.reduce_sum(cube(a)))
+    second = ms.grad(lambda a: ops.reduce_sum(first(a)))
+
+    np.testing.assert_allclose(first(Tensor(x)).asnumpy(), 3 * x * x, rtol=1e-5)
+    np.testing.assert_allclose(second(Tensor(x)).asnumpy(), 6 * x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("by_keyword", [False, True])
+def test_tensors_in_arguments_of_a_jit_function_with_a_loop_get_no_silent_gradient(mode, by_keyword):
+    mode("pynative")
+    x = Tensor(rand(3))
+
+    @ms.jit
+    def powers(a, pair, factor=None):
+        i = Tensor(0, ms.int32)
+        while i < 2:
+            a = a * pair[0] if factor is None else a * factor
+            i = i + 1
+        return a
+
+    def of_parts(a, b):
+        return powers(a, (1.0,), factor=b) if by_keyword else powers(a, (b, 1.0))
+
+    with pytest.raises(UnsupportedError, match="gradients of tensors in tuples or keyword arguments of a jit function"):
+        ms.grad(lambda a, b: ops.reduce_sum(of_parts(a, b)), (0, 1))(x, x)
+    by_a = ms.grad(lambda a: ops.reduce_sum(powers(a, (2.0, 1.0))))(x)  # numbers have no gradient
+    np.testing.assert_allclose(by_a.asnumpy(), np.full(3, 4.0), rtol=1e-6)
+
+
 def test_vjp(mode):
     mode("pynative")
     x, sens = rand(3), rand(3, seed=5)
