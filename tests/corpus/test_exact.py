@@ -52,6 +52,9 @@ NETS = {
     "h_given": "a result holds weights themselves, which no Load reads and nothing copies",
     "h_bundle": "who takes a tuple with weights runs before the effect that writes one of these",
     "h_addnbranch": "sums in sums are merged in branches, too, unless another function takes the inner one",
+    "r1_082_shared": "names in the bodies of functions that come first are looked up before those behind them",
+    "h_branch_cast": "a condition on a tensor looks up cast in the default scope",
+    "r20261202_015_train": "what a loss computes after the tests of its arguments is in functions of its own",
     "h_padmodes": "PadV3 takes its amounts as a tensor, so the backend makes it anew, with its gradient",
 }
 
@@ -93,6 +96,7 @@ def test_execution_orders_are_exact(name, rule, measured):
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
+        ("r20261125_054_nets", "the result of a function depends on arguments that the function does not use"),
         ("r624_017_gradient", "what an unrolled loop passes on has the order in which its body reads it"),
         ("r628_017_gradient", "what the last turn of an unrolled loop passes on has gradients, and then no users"),
         ("r20261224_017_gradient", "several uses of a rule with one gradient are one call, in a function of its own"),

@@ -9,7 +9,7 @@ import pytest
 
 import dumpsim.frontends.mindspore as ms
 import dumpsim.frontends.mindspore.dataset as ds
-from dumpsim.frontends.mindspore import Model, Tensor, nn
+from dumpsim.frontends.mindspore import Model, Tensor, nn, ops
 from dumpsim.frontends.mindspore.common.initializer import initializer
 from dumpsim.frontends.mindspore.communication import create_group, get_rank
 
@@ -47,3 +47,20 @@ def test_errors_are_those_of_mindspore(case):
 
 def test_most_calls_are_mistakes():
     assert sum(bool(case["error"]) for case in CASES) > 140
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "right", "wrong", "text"),
+    [
+        (ops.MatMul, "uint16", (3, 2), (2, 3), "For 'MatMul' the input dimensions must be equal"),
+        (ops.MatMul, "bfloat16", (3, 2), (4, 2), "For 'MatMul' the input dimensions must be equal"),
+        (ops.Maximum, "bfloat16", (2, 3), (4, 5), "For 'Maximum', input1.shape and input2.shape need to broadcast"),
+    ],
+)
+def test_a_missing_kernel_is_told_of_after_wrong_shapes(operator, kind, right, wrong, text):
+    """[observed 2.10, on a CPU]"""
+    given, right, wrong = (Tensor(np.ones(shape), getattr(ms, kind)) for shape in ((2, 3), right, wrong))
+    with pytest.raises(ValueError, match=text):
+        operator()(given, wrong)
+    with pytest.raises(TypeError, match=rf"Select CPU operator\[{operator.__name__}\] fail"):
+        operator()(given, right)
