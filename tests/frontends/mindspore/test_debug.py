@@ -396,6 +396,23 @@ def test_a_graph_prints_as_mindspore(capsys):
     assert capsys.readouterr().out == PRINTED
 
 
+class Odd(nn.Cell):
+    """Prints what is no tensor."""
+
+    def construct(self, x):
+        ops.print_(None, ms.int32, (None, "b"))
+        return x
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"), [(ms.GRAPH_MODE, "None\nInt32\nNone\nb\n"), (ms.PYNATIVE_MODE, "None\nInt32\n(None, 'b')\n")]
+)
+def test_print_takes_what_is_no_tensor(capsys, mode, text):
+    machine(mode, target="CPU", mindspore="2.10")
+    Odd()(Tensor([1.0]))
+    assert capsys.readouterr().out == text  # printed by MindSpore 2.10
+
+
 def test_the_file_of_print(place, capsys):
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 

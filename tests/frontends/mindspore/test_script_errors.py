@@ -15,7 +15,6 @@ from dumpsim.frontends.mindspore.communication import create_group, get_rank
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "frontends" / "mindspore" / "script_errors" / "recorded.json"
 CASES = json.loads(RECORDED.read_text("utf-8"))
-SHOWN = 100  #: Number of leading characters of a text that must be equal: later ones may contain reprs of objects.
 
 
 def rows():
@@ -42,11 +41,11 @@ def test_errors_are_those_of_mindspore(case):
         return
     with pytest.raises(getattr(builtins, case["error"])) as caught:
         eval(case["call"], dict(NAMES))
-    assert case["text"].strip('" ')[:SHOWN].rstrip() in str(caught.value)
+    assert case["text"].strip('" ') in str(caught.value).replace(f"{ms.__name__}.", "mindspore.")
 
 
 def test_most_calls_are_mistakes():
-    assert sum(bool(case["error"]) for case in CASES) > 140
+    assert sum(bool(case["error"]) for case in CASES) > 240
 
 
 @pytest.mark.parametrize(

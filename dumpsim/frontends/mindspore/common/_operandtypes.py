@@ -259,9 +259,12 @@ def abstract_name(value: Any) -> str:
         inner = [abstract_name(one) for one in value]
         listed = f"{inner[0]}*{len(inner)}" if len(set(inner)) == 1 < len(inner) else ",".join(inner)
         return f"{'Tuple' if isinstance(value, tuple) else 'List'}[{listed}]"
-    if isinstance(value, dict) and not value:
-        return "Dictionary[[],[]]"
-    known = {bool: "Bool", int: "Int64", float: "Float32", str: "String", NoneType: "None"}
+    if isinstance(value, dict):
+        kinds = ",".join(map(abstract_name, value.values()))
+        return f"Dictionary[[{''.join(f'{key},' for key in value)}],[{kinds}]]"
+    if is_tensor(value):
+        return f"Tensor[{value._dtype.title}]"
+    known = {np.ndarray: "External", bool: "Bool", int: "Int64", float: "Float32", str: "String", NoneType: "None"}
     return known.get(type(value), "TypeType" if isinstance(value, DType) else type(value).__name__)
 
 

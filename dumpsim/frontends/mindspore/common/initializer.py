@@ -80,7 +80,7 @@ def initializer(init: Any, shape: Any = None, dtype: DType = mstype.float32) -> 
     if any(not isinstance(extent, int) or extent <= 0 for extent in extents):
         raise ScriptValueError(
             "For 'initializer', the argument 'shape' is invalid, the value of 'shape' must be positive integer, "
-            f"but got {extents}"
+            f"but got {shape if isinstance(shape, str) else extents}"
         )
     filler = initializer_of(init)
     tensor = Tensor(dtype=dtype, shape=extents, init=filler)

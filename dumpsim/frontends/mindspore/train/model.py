@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dumpsim.core.errors import DumpsimError, ScriptTypeError, ScriptValueError, UnsupportedError
+from dumpsim.core.errors import DumpsimError, ScriptRuntimeError, ScriptTypeError, ScriptValueError, UnsupportedError
 from dumpsim.frontends.mindspore import log, nn
 from dumpsim.frontends.mindspore._checkparam import check_non_negative_int
 from dumpsim.frontends.mindspore._standin import vendored
@@ -300,13 +300,12 @@ class Model:
         """Return the result of the network for some data."""
         if backend is not None or config is not None:
             raise UnsupportedError("prediction by another back end is not emulated", where="Model.predict(backend)")
-        for value in predict_data:
-            if not isinstance(value, (Tensor, tuple, list, int, float)):
-                raise ScriptTypeError(
-                    f"data of type {type(value).__name__}", where="Model.predict", allowed=("Tensor",)
-                )
         self._predict_network.set_train(False)
-        return self._predict_network(*predict_data)
+        _check_input(predict_data)
+        result = self._predict_network(*predict_data)
+        if result is None:
+            raise ScriptRuntimeError("The output data can not be None, please check your net or input data.")
+        return result
 
     def fit(
         self,
@@ -389,6 +388,20 @@ def _check_methods(callbacks: Any, mode: str) -> None:
         if mode == "fit":
             raise ScriptValueError(text)
         log.warning(text)
+
+
+def _check_input(values: Iterable[Any]) -> None:
+    """Refuse data of `predict` that MindSpore refuses, lists and dicts among them. [observed 2.10]"""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.size == 0:
+                raise ScriptValueError("The input data can not be empty.")
+        elif value is not None and not isinstance(value, (int, float, str)):
+            kinds = "Tensor, None, int, float, str"
+            raise ScriptTypeError(
+                f"The types of input data must be in the Union({kinds}, tuple[{kinds}], list[{kinds}], "
+                f"dict[{kinds}]), but got type {type(value).__name__}."
+            )
 
 
 def _positive(epoch: Any) -> None:

@@ -124,9 +124,12 @@ class _Recurrent(Cell):
         _check.positive_int(hidden_size, "hidden_size", owner)
         _check.positive_int(input_size, "input_size", owner)
         _check.positive_int(num_layers, "num_layers", owner)
-        _check.typed(dropout, "dropout", [float], owner)
+        if not isinstance(dropout, float):
+            raise ScriptTypeError(
+                f"For '{owner}', the type of 'dropout' must be 'float', but got '{type(dropout).__name__}'."
+            )
         for name, value in (("has_bias", has_bias), ("batch_first", batch_first), ("bidirectional", bidirectional)):
-            _check.bool_value(value, name, owner)
+            _check.typed(value, name, [bool], owner)
         if not 0 <= dropout < 1:
             raise ScriptValueError(
                 f"For '{owner}', the 'dropout' must be a number in range [0, 1) representing the probability of an "

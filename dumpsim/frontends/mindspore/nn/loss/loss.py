@@ -7,6 +7,7 @@ from dumpsim.core.errors import ScriptTypeError, ScriptValueError
 from dumpsim.frontends.mindspore import ops
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import abstract_name
 from dumpsim.frontends.mindspore.common.parameter import Parameter
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.nn import _check
@@ -85,8 +86,12 @@ class LossBase(Cell):
 
 
 def _tensor(name: str, value: Any, owner: str) -> None:
-    if not isinstance(value, Tensor):
-        raise ScriptTypeError(f"For '{owner}', the '{name}' must be '{Tensor}', but got '{type(value)}'", where=name)
+    """Refuse what is neither a tensor nor None, whose error comes from an operator. [observed 2.10]"""
+    if value is not None and not isinstance(value, Tensor):
+        raise ScriptTypeError(
+            f"For '{owner}', the '{name}' must be '<class 'mindspore._c_expression.typing.TensorType'>', "
+            f"but got '{abstract_name(value)}'"
+        )
 
 
 def _class_weights(weight: Any, owner: str) -> None:
@@ -227,8 +232,6 @@ class NLLLoss(LossBase):
         self.reduction = reduction
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        _tensor("logits", logits, self.cls_name)
-        _tensor("labels", labels, self.cls_name)
         return ops.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
@@ -262,6 +265,9 @@ class BCEWithLogitsLoss(LossBase):
         return ops.binary_cross_entropy_with_logits(input, target, self.weight, self.pos_weight, self.reduction)
 
 
+_UNSIGNED = (mstype.uint8, mstype.uint16, mstype.uint32, mstype.uint64)
+
+
 class RMSELoss(LossBase):
     """Root of the mean of squared differences."""
 
@@ -271,9 +277,10 @@ class RMSELoss(LossBase):
 
     def construct(self, logits: Any, label: Any) -> Any:
         for value in (logits, label):
-            if value.dtype.kind == "uint":
+            if value.dtype in _UNSIGNED:
                 raise ScriptTypeError(
-                    f"For 'RMSELoss', the parameters data type must not be unsigned, but got {value.dtype!r}."
+                    f"For 'RMSELoss', the parameters data type must not be in {list(_UNSIGNED)}, "
+                    f"but got {value.dtype!r}."
                 )
         rmse_loss = ops.sqrt(self.MSELoss(logits, label))
         return rmse_loss  # noqa: RET504 - the IR shows the name
@@ -508,6 +515,8 @@ class MultiClassDiceLoss(LossBase):
         self.activation: Any = get_activation(activation) if isinstance(activation, str) else activation
 
     def construct(self, logits: Any, label: Any) -> Any:
+        _tensor("logits", logits, self.cls_name)
+        _tensor("labels", label, self.cls_name)
         total_loss: Any = 0
         if logits.shape != label.shape:
             raise ScriptValueError(

@@ -59,9 +59,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _check_function(fn: Any) -> None:
     if not callable(fn):
-        raise ScriptTypeError(
-            f"For 'GradOperation', the argument 'fn' must be a function or a cell, but got {type(fn)}."
-        )
+        raise ScriptTypeError(f"The fn should be callable, but got {type(fn).__name__}")
 
 
 class GradOperation:
@@ -91,12 +89,12 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
-        _check_function(fn)
         chosen = _weights(weights if weights is not None else _all_weights(fn)) if self.get_by_list else ()
         by_argument = self.get_all or not self.get_by_list
 
         @_compiled
         def gradients(*args: Any, **kwargs: Any) -> Any:
+            _check_function(fn)
             sens = None
             if self.sens_param:
                 if not args:
@@ -134,10 +132,14 @@ def _all_weights(fn: Any) -> Any:
 def _weights(weights: Any) -> tuple[Any, ...]:
     listed = tuple(weights) if isinstance(weights, (tuple, list)) else (weights,)
     for weight in listed:
-        if not isinstance(weight, Parameter):
+        if isinstance(weight, Tensor) and not isinstance(weight, Parameter):
+            raise ScriptTypeError("a weight is a Tensor", where="weights", allowed=("Parameter",))
+        if weight is weights and not isinstance(weight, Parameter):
             raise ScriptTypeError(
-                f"a weight is of type {type(weight).__name__}", where="weights", allowed=("Parameter",)
+                f"The weights you provided is expected to be a tensor, or a list or tuple. but got {weights}"
             )
+        if not isinstance(weight, Parameter):
+            raise ScriptRuntimeError("The pointer[tensor] is null.")  # as in MindSpore
     return listed
 
 
@@ -202,7 +204,6 @@ def _gradient(
 
     A graph contains only what the result needs.
     """
-    _check_function(fn)
     if grad_position is None and weights is None:
         raise ScriptValueError("`grad_position` and `weight` can not be None at the same time.")
     if not isinstance(return_ids, bool):
@@ -212,6 +213,7 @@ def _gradient(
 
     @_compiled
     def both(*args: Any, **kwargs: Any) -> Any:
+        _check_function(fn)
         value, of_arguments, of_weights = _differentiate(
             fn, args, kwargs, positions=positions, weights=chosen, has_aux=has_aux
         )

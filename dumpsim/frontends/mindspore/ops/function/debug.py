@@ -12,9 +12,6 @@ __all__ = ["print_", "tensordump"]
 
 def print_(*values: Any) -> None:
     """Print the values: immediately in PYNATIVE, otherwise when the graph runs."""
-    for value in values:
-        if not isinstance(value, (Tensor, str, int, float, bool, tuple, list)):
-            raise ScriptTypeError(f"a value of type {type(value).__name__}", where="ops.Print")
     if capturing() is not None:
         from dumpsim.frontends.mindspore.ops._channels import listen_to_print
         from dumpsim.runtime.session import Session

@@ -422,6 +422,8 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Absolute differences."""
+    check_is_tensor("input", input, "l1_loss")
+    check_is_tensor("target", target, "l1_loss")
     if reduction not in ("mean", "sum", "none"):
         raise ScriptValueError(f"For l1_loss, the 'reduction' must be in ['mean', 'sum', 'none'], but got {reduction}.")
     after_tests(1)  # of the reduction [wheel ops/function/nn_func.py]

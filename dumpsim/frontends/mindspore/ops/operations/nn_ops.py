@@ -7,6 +7,7 @@ from dumpsim.frontends.mindspore._checkparam import check_non_negative_int, chec
 from dumpsim.frontends.mindspore._current import capturing
 from dumpsim.frontends.mindspore._standin import vendored
 from dumpsim.frontends.mindspore.common import dtype as mstype
+from dumpsim.frontends.mindspore.common._operandtypes import abstract_name
 from dumpsim.frontends.mindspore.common.tensor import Tensor
 from dumpsim.frontends.mindspore.ops._signatures import data_format as _format_number
 from dumpsim.frontends.mindspore.ops.operations import _own
@@ -343,7 +344,7 @@ class MirrorPad(Primitive):
             if not isinstance(value, Tensor):
                 raise ScriptTypeError(
                     f"For Primitive[MirrorPad], the type of input argument[{name}] must be Tensor but got "
-                    f"{type(value).__name__}."
+                    f"{abstract_name(value)}."
                 )
         if paddings._array is not None and paddings.dtype in (mstype.int32, mstype.int64) and capturing() is None:
             paddings = numbers_of(paddings._array)  # they determine the shape of the result
