@@ -267,6 +267,25 @@ def test_lists_of_tensors():
     assert second == [[0], [1, 1], [4, 6], [9], [0], [1], [1], [11], [11], [1, 2, 2], [4, 6]]
 
 
+@pytest.mark.parametrize(
+    ("rows", "sizes", "text"),
+    [
+        (1, [1, 1], r"parts of \[1, 1\] rows on 2 ranks do not add up to 3 rows"),
+        (1, [1, 1, 1], r"parts of \[1, 1, 1\] rows on 2 ranks do not add up to 3 rows"),
+        (3, [1, 2], r"the part has the shape \(3,\) and not \((1|2),\)"),
+    ],
+)
+def test_uneven_parts_make_up_the_whole(rows, sizes, text):
+    def main(rank):
+        whole, part = tensor(0, 0, 0), tensor(*[1] * rows)
+        with pytest.raises(ValueError, match=f"all_gather_into_tensor_uneven.*{text}"):
+            dist.all_gather_into_tensor_uneven(whole, part, sizes)
+        with pytest.raises(ValueError, match=f"reduce_scatter_tensor_uneven.*{text}"):
+            dist.reduce_scatter_tensor_uneven(part, whole, sizes)
+
+    on_ranks(main)
+
+
 def test_messages_in_place():
     def main(rank):
         peer, mine = 1 - rank, tensor(0, 0)
@@ -395,6 +414,15 @@ def test_groups_of_mint():
     assert second[1:] == (pair, "mccl_1_356a192b7913b04c54574d18c28d46e6395428ab", (1, 2, [0, 1]), False)
 
 
+def test_a_process_group_warns_of_what_it_ignores(capsys):
+    on_ranks(lambda rank: dist.init_process_group(pg_options=3), 1)
+    warned = capsys.readouterr().err
+    assert ("pg_options is ignored" in warned, "device_id is ignored" in warned) == (True, False)
+    on_ranks(lambda rank: dist.init_process_group(device_id=0), 1)
+    warned = capsys.readouterr().err
+    assert ("pg_options is ignored" in warned, "device_id is ignored" in warned) == (False, True)
+
+
 def test_init_process_group():
     def main(rank):
         for arguments, kind, text in (
@@ -477,6 +505,7 @@ def wrong(x):
         (lambda: dist.scatter(x, [x, tensor(1, 2)]), "tensor_lists shape must be the same"),
         (lambda: dist.P2POp("foo", x, 0), "Expected op to be of type isend or irecv, but got foo"),
         (lambda: dist.batch_isend_irecv([]), "p2p_op_list can not be empty list"),
+        (lambda: dist.batch_isend_irecv([dist.P2POp("isend", x, 0), 3]), "elements in p2p_op_list must be .* P2POp"),
         (lambda: dist.all_gather_object([1, 2], 1), "must be equal to group rank size, but got 2"),
         (lambda: dist.broadcast_object_list([]), "The object_list can not be empty"),
         (lambda: dist.gather_object(1, []), "must be equal to group rank size, but got 0"),

@@ -72,6 +72,54 @@ def test_init_and_release():
     assert on_ranks(main) == [(True, 1, True, 0), (True, 0, True, 1)]
 
 
+def test_a_released_job_may_create_its_groups_again():
+    def main():
+        seen = []
+        for members in ([1, 0], [0, 1]):
+            comm.init()
+            comm.create_group("pair", members)
+            seen.append(comm.get_rank("pair"))
+            comm.release()
+        return seen
+
+    assert on_ranks(main) == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("make", "attributes"),
+    [
+        (lambda: ops.AllReduce("max"), {"op": "max", "group": "hccl_world_group"}),
+        (lambda: ops.Reduce(0, "max"), {"op": "max", "dest_rank": 0}),
+        (lambda: ops.ReduceScatter("max"), {"op": "max", "rank_size": 1}),
+        (lambda: ops.Broadcast(0), {"root_rank": 0}),
+        (lambda: ops.AlltoAll(1, 2, 3), {"split_count": 1, "split_dim": 2, "concat_dim": 3, "rank_size": 1}),
+        (lambda: ops.CollectiveScatter(0), {"src_rank": 0, "rank_id": 0}),
+        (lambda: ops.CollectiveGather(0), {"dest_rank": 0, "rank_id": 0}),
+        (lambda: ops.Send(3, 0), {"sr_tag": 3, "dest_rank": 0, "rank": 0, "group_back": "hccl_world_group"}),
+        (
+            lambda: ops.Receive(3, 0, [2], ms.float32),
+            {
+                "sr_tag": 3,
+                "src_rank": 0,
+                "shape": [2],
+                "dtype": ms.float32,
+                "rank": 0,
+                "group_back": "hccl_world_group",
+            },
+        ),
+        (lambda: ops.AlltoAllV(block_size=2), {"block_size": 2, "rank_size": 1}),
+        (lambda: ops.AlltoAllVC(transpose=True), {"block_size": 1, "transpose": True, "rank_id": 0}),
+        (lambda: ops.ReduceScatterV("max"), {"op": "max", "rank_id": 0}),
+    ],
+)
+def test_the_settings_of_a_collective_are_its_attributes(make, attributes):
+    """[observed 2.10]"""
+    with use(RankContext()):
+        comm.init()
+        primitive = make()
+        assert {name: getattr(primitive, name) for name in attributes} == attributes
+
+
 @pytest.mark.parametrize(
     ("target", "backend", "group"),
     [("Ascend", "hccl", "hccl_world_group"), ("GPU", "nccl", "nccl_world_group"), ("CPU", "mccl", "mccl_world_group")],
