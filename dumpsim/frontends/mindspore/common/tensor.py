@@ -384,7 +384,7 @@ def _array_of_list(data: Any, wanted: Any) -> "np.ndarray[Any, Any]":
         array = np.array(None)
     if array.dtype.kind not in "biufc":
         raise ScriptTypeError(f"For Tensor, the input_data is {data} that contain unsupported element.")
-    if wanted is None and array.dtype == np.float64 and not _holds_numpy_double(data):
+    if wanted is None and array.dtype == np.float64:  # also of numpy's doubles [observed 2.10]
         wanted = np.float32
     return array.astype(wanted, order="C") if wanted is not None else np.ascontiguousarray(array).reshape(array.shape)
 
@@ -393,13 +393,6 @@ def _plain(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_plain(item) for item in data]
     return data._values("__init__") if isinstance(data, Tensor) else data
-
-
-def _holds_numpy_double(data: Any) -> bool:
-    """Whether a nested list contains numpy float64 values, which keep their type, instead of Python floats."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (np.ndarray, np.float64))
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,8 @@ def get_item(tensor: Tensor, index: Any) -> Tensor:
     """
     items = index if isinstance(index, tuple) else (index,)
     items = tuple(_as_tensor(item) if isinstance(item, (list, np.ndarray)) else item for item in items)
-    if any(isinstance(item, Tensor) and not _is_scalar(item) for item in items):
+    tensors = [item for item in items if isinstance(item, Tensor)]
+    if tensors and (len(tensors) == len(items) or not all(map(_is_scalar, tensors))):
         return _by_tensors(tensor, items)
     items = tuple(int(item) if isinstance(item, Tensor) else item for item in items)
     if len(items) == 1 and (items[0] is None or items[0] is True):
@@ -50,7 +51,12 @@ def get_item(tensor: Tensor, index: Any) -> Tensor:
 
 
 def _is_scalar(item: Tensor) -> bool:
+    """Whether slices and numbers take an index tensor as a number. [observed 2.10]"""
     return item.ndim == 0 and item._symbol is None and item._dtype.kind in ("int", "uint")
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Tensor) and item._dtype.kind == "bool"
 
 
 def _as_tensor(item: Any) -> Tensor:
@@ -143,9 +149,17 @@ def _strided(tensor: Tensor, items: list[Any], whole: bool) -> Tensor:
 
 def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     """Select by index tensors for the first axes."""
+    depth = sum(item.ndim if _is_mask(item) else 1 for item in items if item is not None and item is not Ellipsis)
+    if depth > tensor.ndim:
+        raise _OutOfRangeError(
+            f"The dim of index cannot be greater than indexed data, but got dim of index:{depth}, "
+            f"dim of data:{tensor.ndim}"
+            if any(map(_is_mask, items))
+            else f"too many indices for tensor of dimension{tensor.ndim}"
+        )
     while items and isinstance(items[-1], slice) and items[-1] == slice(None):
         items = items[:-1]
-    if len(items) == 1 and items[0]._dtype.kind == "bool":
+    if len(items) == 1 and _is_mask(items[0]):
         return single("GatherNd", [tensor, call("NonZero", [items[0]])])
     if not all(isinstance(item, Tensor) and item._dtype.kind in ("int", "uint") for item in items):
         return _mixed(tensor, items)
@@ -154,6 +168,8 @@ def _by_tensors(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
         return single("Gather", [tensor, indices, 0, 0])
     shape = np.broadcast_shapes(*(item.shape for item in items))
     columns = [_wrapped(item, tensor.shape[axis]) for axis, item in enumerate(items)]
+    if len({column._dtype for column in columns}) > 1:
+        columns = [call("Cast", [column, mstype.int64]) for column in columns]
     columns = [column if column.shape == shape else call("BroadcastTo", [column, shape]) for column in columns]
     return single("GatherNd", [tensor, call("Stack", [tuple(columns)], {"axis": -1})])
 
@@ -163,8 +179,6 @@ def _mixed(tensor: Tensor, items: tuple[Any, ...]) -> Tensor:
     if Ellipsis in items:
         dots = items.index(Ellipsis)
         items = (*items[:dots], *(slice(None),) * (tensor.ndim - len(items) + 1), *items[dots + 1 :])
-    if len(items) > tensor.ndim:
-        raise _OutOfRangeError(f"too many indices for tensor of dimension{tensor.ndim}")
     for item in items:
         if item is None or (isinstance(item, Tensor) and item._dtype.kind not in ("int", "uint")):
             raise UnsupportedError(
