@@ -67,7 +67,6 @@ DIFFERENT = {
     "pooling": {"grad-0": "2.10 finds no source of a lambda in a call"},
     "training": {
         "dataset-helper": "2.10 has no sink_size without a sink",
-        "dynamic-loss-scale": "neither has the operators, with other errors",
     },
 }  # fmt: skip
 
