@@ -49,7 +49,6 @@ NETS = {
     "r612_037_gradient": "a loop whose results nobody needs still calls what follows it",
     "h_avgpool": "means with padding are AvgPool3D between ExpandDims and Squeeze, also where nothing is padded",
     "h_crossaxes": "a loss of 3 axes is that of images of one row; weights are multiplied after a view",
-    "h_given": "a result holds weights themselves, which no Load reads and nothing copies",
     "h_bundle": "who takes a tuple with weights runs before the effect that writes one of these",
     "h_addnbranch": "sums in sums are merged in branches, too, unless another function takes the inner one",
     "r1_082_shared": "names in the bodies of functions that come first are looked up before those behind them",

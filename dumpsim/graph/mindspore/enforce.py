@@ -116,6 +116,8 @@ class _Enforcer:
 
     def _results(self) -> list[Node]:
         value = self.graph.output
+        while isinstance(value, Node) and value.op_type == "Depend":
+            value = value.operands[0]
         given = value.operands if isinstance(value, Node) and value.op_type == "MakeTuple" else [value]
         held = [v for one in given if isinstance(one, Node) and one.op_type == "Partial" for v in one.operands]
         return [one for one in (*given, *held) if isinstance(one, Node) and one.op_type == "Load"]

@@ -6,7 +6,7 @@ updatestate_eliminate.cc]
 Later passes on the whole chain are in `loads` and `enforce`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dumpsim.core.abstract import MonadType, TensorType, TupleType
@@ -70,7 +70,6 @@ class _Weaver:
             return
         last = effects[-1] if effects else None
         first = next((at for at, node in enumerate(nodes) if is_gradient(node)), -1)
-        given = set(map(id, _bundles(function.output)))
         for at, node in enumerate(nodes):
             self.is_inner = at < first
             if at == first:
@@ -89,8 +88,6 @@ class _Weaver:
                 self._effect(node)
             elif has_effect(node, self.find):  # ordered by the nodes that depend on it
                 self.taken |= {id(operand) for operand in node.operands}
-                self.new.append(node)
-            elif id(node) in given:
                 self.new.append(node)
             elif self.orders_bundles and node.op_type == "MakeTuple" and self._reads(node):
                 self._collect()
@@ -136,7 +133,8 @@ class _Weaver:
                     continue  # the gradient of an operator that took the weight itself does so, too
                 load = user.operands[at] = self._load(operand, weight, user)
                 self.read_by[id(user), id(operand)] = load
-                load = self.dead.get(id(operand), load)
+                if user.op_type != "Return":  # the result of a network waits for its Load
+                    load = self.dead.get(id(operand), load)
                 if all(load is not other for other in read) and not (is_gradient(user) and known):
                     read.append(load)
         if read:
@@ -225,9 +223,10 @@ class _Weaver:
     def _finish(self, last: Node | None) -> None:
         """Tie the output to the last token. [source auto_monad.cc: AttachMonadToOutput]"""
         output = self.function.output
-        waits = last is not None or bool(self.reads) or not isinstance(self.token, Constant)
-        if isinstance(output, Parameter) and output.is_weight and not waits:  # a graph here needs a node
-            self._read(Node(op_type="Return", operands=[output], abstract=output.abstract))
+        if isinstance(output, Parameter) and output.is_weight:  # a network that returns a weight unchanged
+            end = Node(op_type="Return", operands=[output], abstract=output.abstract)
+            self._read(end)
+            (output,) = end.operands
         if not self.function.is_tied and last is None and self.bundle is None:
             return
         owner = self.reads.last() if self.reads else last or self.bundle
@@ -249,14 +248,6 @@ class _Weaver:
         )
         self.function.output = tie
         self.new.append(tie)
-
-
-def _bundles(output: Value | None) -> Iterator[Node]:
-    """Yield the tuples of a result, which holds weights themselves. [observed 2.10]"""
-    if isinstance(output, Node) and output.op_type == "MakeTuple":
-        yield output
-        for item in output.operands:
-            yield from _bundles(item)
 
 
 def _once(loads: Sequence[Node]) -> list[Node]:
