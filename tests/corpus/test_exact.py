@@ -51,7 +51,7 @@ NETS = {
     "h_crossaxes": "a loss of 3 axes is that of images of one row; weights are multiplied after a view",
     "h_bundle": "who takes a tuple with weights runs before the effect that writes one of these",
     "h_addnbranch": "sums in sums are merged in branches, too, unless another function takes the inner one",
-    "r1_082_shared": "names in the bodies of functions that come first are looked up before those behind them",
+    "r1_082_shared": "names in the body of an earlier function are looked up before those of later ones",
     "h_branch_cast": "a condition on a tensor looks up cast in the default scope",
     "r20261202_015_train": "what a loss computes after the tests of its arguments is in functions of its own",
     "h_padmodes": "PadV3 takes its amounts as a tensor, so the backend makes it anew, with its gradient",

@@ -14,112 +14,67 @@ from dumpsim.graph.graph import control_of
 SQUARE = TensorType(dtype=dtype("float32"), shape=(2, 2))
 
 
-def equal(x):
-    y = x
-    for _ in range(3):
-        if y.sum() > 0:
-            t = ops.softmax(x, 1) * 2.0 - x
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def rounds(side):
+    """A loop of three rounds with a branch, one side of which is given the argument, the sum and the round."""
+
+    def run(x):
+        y = x
+        for k in range(3):
+            if y.sum() > 0:
+                t = side(x, y, k)
+            else:
+                t = ops.exp(x)
+            y = y + t
+        return y
+
+    return run
 
 
-def operators(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            t = ops.exp(x) if k > 0 else ops.tanh(x)
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def equal(x, y, k):
+    return ops.softmax(x, 1) * 2.0 - x
 
 
-def attributes(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            t = ops.L2Normalize(k % 2)(x)
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def operators(x, y, k):
+    return ops.exp(x) if k > 0 else ops.tanh(x)
 
 
-def numbers(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            t = x * (k + 1.0)
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def attributes(x, y, k):
+    return ops.L2Normalize(k % 2)(x)
 
 
-def arrays(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            t = x + Tensor(np.full((2, 2), k % 2, np.float32))
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def numbers(x, y, k):
+    return x * (k + 1.0)
 
 
-def orders(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            a, b = ops.exp(x), ops.tanh(x)
-            t = a - b if k > 0 else b - a
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def arrays(x, y, k):
+    return x + Tensor(np.full((2, 2), k % 2, np.float32))
 
 
-def values(x):
-    y = x
-    for _ in range(3):
-        if y.sum() > 0:
-            t = ops.exp(y)
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def orders(x, y, k):
+    a, b = ops.exp(x), ops.tanh(x)
+    return a - b if k > 0 else b - a
 
 
-def equal_loops(x):
-    y = x
-    for _ in range(3):
-        if y.sum() > 0:
-            t = ops.exp(x)
-            while t.sum() > 1:
-                t = t * 0.5
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def values(x, y, k):
+    return ops.exp(y)
 
 
-def loops(x):
-    y = x
-    for k in range(3):
-        if y.sum() > 0:
-            t = ops.exp(x)
-            while t.sum() > 1:
-                t = t * (0.5 if k > 0 else 0.25)
-        else:
-            t = ops.exp(x)
-        y = y + t
-    return y
+def equal_loops(x, y, k):
+    t = ops.exp(x)
+    while t.sum() > 1:
+        t = t * 0.5
+    return t
+
+
+def loops(x, y, k):
+    t = ops.exp(x)
+    while t.sum() > 1:
+        t = t * (0.5 if k > 0 else 0.25)
+    return t
 
 
 @pytest.mark.parametrize(
-    ("function", "count"),
+    ("side", "count"),
     [
         (equal, 1),
         (operators, 2),
@@ -132,10 +87,10 @@ def loops(x):
         (loops, 2),
     ],
 )
-def test_sides_of_equal_rounds_are_one_function(function, count):
+def test_sides_of_equal_rounds_are_one_function(side, count):
     tracer = Tracer("net")
     with tracing(tracer):
-        rewritten(function).function(tracer.argument("x", SQUARE))
+        rewritten(rounds(side)).function(tracer.argument("x", SQUARE))
     branches = [control_of(node).origins for node in tracer.graph.trail if node.op_type == "If"]
     assert len(branches) == 3
     then, other = ({origin.name for origin in origins} for origins in zip(*branches, strict=True))
